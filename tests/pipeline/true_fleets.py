@@ -1,17 +1,17 @@
 """Random small fleets whose true clocks are known, and what tables must say of them.
 
-Brokers are restarted in order, before midnight and after. Sidecars' clocks are wrong, they learn of
-moves by errors or at their next polls and know their brokers late; they are restarted and killed,
-and lines are lost and come twice. What is expected follows from the lines that are left, put in
-order by the true time of each: plain Python, one event at a time, that shares no code with the
-pipeline.
+Brokers are restarted in order, before midnight and after, and topics are deleted and recreated.
+Sidecars' clocks are wrong, they drift or are put forward or back; sidecars learn of moves by errors
+or at their next polls and know their brokers late; they are restarted and killed, and lines are
+lost and come twice. What is expected follows from the lines that are left, put in order by the true
+time of each: plain Python, one event at a time, that shares no code with the pipeline.
 """
 
 import random
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
 from tests.pipeline.lines import BEGIN, Event, error, event, latency, move, success
@@ -23,8 +23,24 @@ MIDNIGHT: Final = (
 _SIDECARS: Final = ("a", "b", "c")
 _NODES: Final = {name: number for number, name in enumerate(_SIDECARS, 1)}
 _PARTITIONS: Final = 12
+#: Topics of one partition that are recreated, numbered as partitions: whether they have ids, and
+#: the new one's first epoch, compared with the former one's last.
+_RECREATED: Final = {
+    _PARTITIONS + number: kind
+    for number, kind in enumerate(
+        (ids, first) for ids in (False, True) for first in ("lower", "equal", "higher")
+    )
+}
+_ALL: Final = (*range(_PARTITIONS), *_RECREATED)
+_ROLLS: Final = (MIDNIGHT - 1500, MIDNIGHT - 20, MIDNIGHT + 2400)
+#: Apart from the rolls, and right behind one, which makes it one incident.
+_RECREATIONS: Final = (MIDNIGHT - 800, MIDNIGHT + 185, MIDNIGHT + 800)
+#: Clocks are put forward or back between two rolls, and in the middle of one.
+_STEPS: Final = (MIDNIGHT - 700, MIDNIGHT + 60, MIDNIGHT + 1500)
 _PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 300.0
+#: Within so many seconds the same epoch is the same one.
+_SAME_S: Final = 3600.0
 _HOURS_AHEAD: Final = 7300.0
 #: Clocks are known to so many seconds.
 _CLOCK: Final = 0.1
@@ -34,13 +50,50 @@ Clock = Callable[[float], float]
 
 class Episode(NamedTuple):
     """``at``: the true time of the first error; ``over``: until when it may have gone on.
-    ``recovery_ms``: null where no success is left."""
+    ``recovery_ms``: null where no success is left. ``clear``: the success came so late that it is
+    behind the errors by clocks that are put forward or back on that day, too."""
 
     at: float
     errors: int
     hints: int
     over: float
     recovery_ms: float | None
+    clear: bool = True
+
+
+class Sighted(NamedTuple):
+    """A leader epoch of a partition, and how many sidecars saw it; ``at``: when the first did.
+
+    ``changes``: epoch and leader before and the leader after, for each topic that had the epoch, by
+    the sidecar that knew the newest.
+    """
+
+    at: float
+    partition: int
+    epoch: int
+    sidecars: int
+    changes: frozenset[tuple[int, int, int]]
+
+
+class Step(NamedTuple):
+    """A clock is ``before`` seconds ahead, and then put forward by ``step``, at true ``at``."""
+
+    before: float
+    step: float
+    at: float
+
+    def on(self, day: date) -> float:
+        """How many seconds of it are on a day."""
+        return abs(self.step) if day == _day(self.at) else 0.0
+
+
+class Incident(NamedTuple):
+    """Its moves, and least and most errors: which of them count is known as well as clocks are."""
+
+    kind: str
+    moves: int
+    least: int
+    most: int
 
 
 class Hour(NamedTuple):
@@ -55,38 +108,68 @@ class Hour(NamedTuple):
 class Fleet:
     """Lines that are left, in files, and what is known of them.
 
-    ``clocks``: by how many seconds each is ahead, where that never changes. ``sights``: of each
-    partition and epoch, the sidecars that saw it. ``incidents``: how many moves each has, in order,
-    and least and most errors: which of them count is known as well as clocks are.
-    ``hours``: what each broker did in each hour since 1970.
+    ``clocks``: by how many seconds each is ahead, where that never changes. ``steps``: of the
+    others, except those that drift. ``incidents`` are in order. ``hours``: what each broker did in
+    each hour since 1970.
     ``missing``: how many numbers each run lacks; ``reported``: how many of these by gap events.
     """
 
+    cluster: str
     files: list[list[Event]]
     clocks: dict[str, float]
-    sights: dict[tuple[int, int], set[str]]
+    steps: dict[str, Step]
+    moves: list[Sighted]
     episodes: dict[tuple[str, int], list[Episode]]
-    incidents: list[tuple[int, int, int]]
+    incidents: list[Incident]
     hours: dict[tuple[int, int], Hour]
     missing: dict[str, int]
     reported: dict[str, int]
 
+    def clock(self, name: str, day: date) -> tuple[float, float] | None:
+        """By how many seconds a clock is ahead at first on a day, and by how many it was put
+        forward or back on that day; None if it drifts."""
+        if name in self.clocks:
+            return self.clocks[name], 0.0
+        if name not in self.steps:
+            return None
+        step = self.steps[name]
+        return step.before + step.step * (day > _day(step.at)), step.on(day)
+
+    @property
+    def largest_step(self) -> float:
+        """Seconds; 0 if no clock was put forward or back."""
+        return max((abs(of.step) for of in self.steps.values()), default=0.0)
+
 
 @dataclass
 class _Sidecar:
-    """``knows``: the epoch and leader of each partition; ``lines``: by the true time of writing."""
+    """``knows``: generation, epoch and leader of each partition; ``lines``: by the true time of
+    writing."""
 
     name: str
     clock: Clock
     phase: float
     run: int = 0
-    knows: dict[int, tuple[int, str]] = field(default_factory=dict)
+    knows: dict[int, tuple[int, int, str]] = field(default_factory=dict)
     lines: list[tuple[float, int, Event]] = field(default_factory=list)
 
     def write(self, kind: Callable[..., Event], at: float, true_at: float, **of: Any) -> None:
         """Write a line at a true time; ``true_at``: when what it says came from the broker."""
         line = kind(at + self.clock(at), 0, sidecar=self.name, **of)
         self.lines.append((at, self.run, line | {"_true": true_at}))
+
+
+class _Move(NamedTuple):
+    """``generation``: how many topics of that name there were before. ``recreated``: the topic
+    is, with that epoch and leader."""
+
+    at: float
+    partition: int
+    generation: int
+    epoch: int
+    old: str
+    new: str
+    recreated: bool = False
 
 
 class _World:
@@ -96,91 +179,131 @@ class _World:
         self._random = random.Random(seed)
         self._poll_s = poll_s
         self.clocks: dict[str, float] = {}
+        self.steps: dict[str, Step] = {}
+        self._leads = {p: (0, 1, _SIDECARS[p % len(_SIDECARS)]) for p in _ALL}
         self.sidecars = {
             name: _Sidecar(
                 name,
                 self._clock(name, hours=hours_ahead and name == "c"),
                 self._random.uniform(0, poll_s),
-                knows={p: (1, _SIDECARS[p % len(_SIDECARS)]) for p in range(_PARTITIONS)},
+                knows={**self._leads},
             )
             for name in _SIDECARS
         }
-        self._moves: list[tuple[float, int, int, str, str]] = []
-        self._learned: dict[tuple[int, int], float] = {}
+        self._moves: list[_Move] = []
+        self._learned: dict[_Move, float] = {}
 
     def _clock(self, name: str, *, hours: bool) -> Clock:
         draw = self._random
-        kind = "hours" if hours else draw.choice(["right", "skewed", "skewed", "drifting"])
+        kind = (
+            "hours"
+            if hours
+            else draw.choice(["right", "skewed", "skewed", "drifting", "stepping", "stepping"])
+        )
         if kind == "drifting":
             slope = draw.uniform(-0.02, 0.02) / 3600
             return lambda at: slope * (at - MIDNIGHT)
+        if kind == "stepping":
+            before, when = draw.uniform(-0.5, 0.5), draw.choice(_STEPS)
+            step = draw.choice([-1, 1]) * draw.uniform(0.05, 1.0)
+            self.steps[name] = Step(before, step, when)
+            return lambda at: before + step * (at > when)
         wrong = {"right": 0.0, "skewed": draw.uniform(-0.5, 0.5), "hours": _HOURS_AHEAD}[kind]
         self.clocks[name] = wrong
         return lambda _: wrong
 
     def live(self) -> None:
         """Write all lines."""
-        rolls = (MIDNIGHT - 1500, MIDNIGHT - 20, MIDNIGHT + 1500)
         for sidecar in self.sidecars.values():
-            for second in range(int(MIDNIGHT) - 1800, int(MIDNIGHT) + 2000, 20):
+            for second in range(int(MIDNIGHT) - 1800, int(MIDNIGHT) + 2900, 20):
                 at = second + self._random.random()
                 sidecar.write(latency, at, at, ms=1.5)
-        for start in rolls:
-            self._roll(start)
+        recreated = {p: self._random.choice(_RECREATIONS) for p in _RECREATED}
+        for start in sorted((*_ROLLS, *_RECREATIONS)):
+            if start in _ROLLS:
+                self._roll(start)
+            for partition in (p for p, when in recreated.items() if when == start):
+                self._recreate(partition, start)
         self._learn()
-        for at, partition, epoch, old, new in self._moves:
-            for client, api in (("p", "Produce"), ("c", "Fetch")):
-                self._client(at, f"{client}-{partition}", api, partition, epoch, old, new)
+        for moved in self._moves:
+            if moved.old != moved.new:
+                for client, api in (("p", "Produce"), ("c", "Fetch")):
+                    self._client(moved, f"{client}-{moved.partition}", api)
         for sidecar in self.sidecars.values():
             self._restart(sidecar)
 
     def _roll(self, start: float) -> None:
         """Restart brokers in order: leaders go away, and come back 40 seconds later."""
         for number, broker in enumerate(_SIDECARS):
-            for partition in range(number, _PARTITIONS, len(_SIDECARS)):
+            for partition in [p for p in _ALL if self._leads[p][2] == broker]:
                 other = self._random.choice([name for name in _SIDECARS if name != broker])
-                epoch = 2 + sum(moved[1] == partition for moved in self._moves)
+                generation, epoch, _ = self._leads[partition]
                 away = start + 70 * number + self._random.uniform(0, 3)
-                self._moves.append((away, partition, epoch, broker, other))
-                self._moves.append((away + 40, partition, epoch + 1, other, broker))
+                self._moves += [
+                    _Move(away, partition, generation, epoch + 1, broker, other),
+                    _Move(away + 40, partition, generation, epoch + 2, other, broker),
+                ]
+                self._leads[partition] = generation, epoch + 2, broker
+
+    def _recreate(self, partition: int, start: float) -> None:
+        """Delete and create a topic: its new leader is any, and its epoch may be any by the
+        time that sidecars learn of it."""
+        generation, known, old = self._leads[partition]
+        _, first = _RECREATED[partition]
+        epoch = {"lower": 0, "equal": known, "higher": known + 3}[first]
+        # The same leader at the same epoch is no news to anybody.
+        new = self._random.choice([n for n in _SIDECARS if first != "equal" or n != old])
+        at = start + self._random.uniform(0, 10)
+        self._moves.append(_Move(at, partition, generation + 1, epoch, old, new, recreated=True))
+        self._leads[partition] = generation + 1, epoch, new
 
     def _learn(self) -> None:
         """The old leader's sidecar learns by an error, others perhaps so, or at their polls."""
         news = []
-        for at, partition, epoch, old, new in self._moves:
+        for moved in self._moves:
+            # Without ids only a second poll tells a former topic from a broker that lags.
+            doubtful = moved.recreated and _RECREATED[moved.partition] in (
+                (False, "lower"),
+                (False, "equal"),
+            )
             for name, sidecar in self.sidecars.items():
-                if name == old or self._random.random() < 0.3:
-                    when = at + self._random.uniform(0.01, 0.08)
+                if name == moved.old or self._random.random() < 0.3:
+                    when = moved.at + self._random.uniform(0.01, 0.08)
                 else:
-                    polls = -(-(at - sidecar.phase) // self._poll_s)
+                    polls = -(-(moved.at - sidecar.phase) // self._poll_s) + doubtful
                     when = sidecar.phase + polls * self._poll_s
-                if name == old:
-                    self._learned[partition, epoch] = when
-                news.append((when, epoch, name, partition, new))
-        for when, epoch, name, partition, leader in sorted(news):
+                if name == moved.old:
+                    self._learned[moved] = when
+                news.append((when, moved.generation, moved.epoch, name, moved))
+        for when, generation, epoch, name, moved in sorted(news):
             sidecar = self.sidecars[name]
-            known, before = sidecar.knows[partition]
-            if epoch > known:
-                sidecar.knows[partition] = (epoch, leader)
+            known_generation, known, before = sidecar.knows[moved.partition]
+            if (generation, epoch) <= (known_generation, known):
+                continue
+            sidecar.knows[moved.partition] = generation, epoch, moved.new
+            ids, _ = _RECREATED.get(moved.partition, (False, ""))
+            # A topic with another id is another one: what it begins with is no change.
+            if generation == known_generation or not ids:
                 sidecar.write(
-                    move, when, when, before=_NODES[before], leader=_NODES[leader], epoch=epoch,
-                    epoch_before=known, partition=partition,
+                    move, when, when, before=_NODES[before], leader=_NODES[moved.new], epoch=epoch,
+                    epoch_before=known, partition=moved.partition, topic=_topic(moved.partition),
+                    _generation=generation,
                 )  # fmt: skip
 
-    def _client(
-        self, moved: float, client: str, api: str, partition: int, epoch: int, old: str, new: str
-    ) -> None:
+    def _client(self, moved: _Move, client: str, api: str) -> None:
         draw = self._random
-        at = moved + draw.uniform(0.001, 0.2)
+        partition, epoch, old, new = moved.partition, moved.epoch, moved.old, moved.new
+        at = moved.at + draw.uniform(0.001, 0.2)
         hinted = draw.random() < 0.7
         # A hint waits for the sidecar; without one a client asks for Metadata first.
-        learned = self._learned[partition, epoch]
+        learned = self._learned[moved]
         hold = max(0.0, learned - at) + draw.uniform(0, 0.005) if hinted else 0.0
         errors = 1 if hinted else draw.randint(1, 3)
         # A client whose Metadata is stale asks a broker that does not lead either.
         lost = not hinted and draw.random() < 0.3
         (third,) = set(_SIDECARS) - {old, new}
         of: dict[str, Any] = {"client_id": client, "api": api, "partition": partition}
+        of["topic"] = _topic(partition)
         for number in range(errors):
             came = at + 0.04 * number
             more: dict[str, Any] = {"hold_ms": round(hold * 1000, 3), "node": _NODES[old]}
@@ -237,6 +360,10 @@ class _World:
         return [one for one in numbered if one["seq"] not in lost]
 
 
+def _topic(partition: int) -> str:
+    return f"recreated-{partition}" if partition in _RECREATED else "t"
+
+
 def _start(seconds: float, seq: int, *, sidecar: str) -> Event:
     of = {"software": "leader-hints", "software_version": "1", "hints": "on"}
     return event("start", seconds, seq, sidecar=sidecar, **of)
@@ -247,7 +374,8 @@ def _stop(seconds: float, seq: int, *, sidecar: str) -> Event:
 
 
 def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = False) -> Fleet:
-    """A fleet that follows from the seed."""
+    """A fleet that follows from the seed; its cluster and runs have it in their names."""
+    cluster = f"c-{seed}-{poll_s:.0f}"
     world = _World(seed, poll_s, hours_ahead=hours_ahead)
     world.live()
     left: list[Event] = []
@@ -256,22 +384,30 @@ def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = Fals
             of_run = sorted(
                 (entry for entry in sidecar.lines if entry[1] == run), key=lambda entry: entry[0]
             )
-            name = {"run": f"{sidecar.name}-{run}"}
-            left += _unaware(world.lose([line | name for _, _, line in of_run]))
+            name = {"run": f"{cluster}-{sidecar.name}-{run}"}
+            left += _unaware(world.lose([_of(cluster, line) | name for _, _, line in of_run]))
     early = [one for one in left if one["_true"] < MIDNIGHT + 100]
     late = [one for one in left if one["_true"] >= MIDNIGHT + 100]
     again = random.Random(seed).sample(left, 30)
-    episodes = _episodes(left)
+    episodes = _episodes(left, world.steps)
+    moves = _moves(left)
+    known_s = _CLOCK + max((abs(of.step) for of in world.steps.values()), default=0.0)
     return Fleet(
+        cluster=cluster,
         files=[[_shown(one) for one in part] for part in (early, late, again)],
         clocks=world.clocks,
-        sights=_sights(left),
+        steps=world.steps,
+        moves=moves,
         episodes=episodes,
         hours=_hours(left),
-        incidents=_incidents(left, [one for met in episodes.values() for one in met]),
+        incidents=_incidents(moves, [one for met in episodes.values() for one in met], known_s),
         missing=_missing(left),
         reported=_reported(left),
     )
+
+
+def _of(cluster: str, line: Event) -> Event:
+    return line | {"cluster": cluster} if "cluster" in line else line
 
 
 def _shown(line: Event) -> Event:
@@ -288,32 +424,54 @@ def _unaware(lines: list[Event]) -> list[Event]:
     return lines
 
 
-def _sights(lines: list[Event]) -> dict[tuple[int, int], set[str]]:
-    found = defaultdict(set)
+def _moves(lines: list[Event]) -> list[Sighted]:
+    """In the order in which they were seen. Topics that had the same epoch within an hour are
+    taken for one: a journal does not tell them apart."""
+    by_epoch = defaultdict(list)
     for one in lines:
         if one["event"] == "leader_change":
-            found[one["partition"], one["epoch"]].add(one["sidecar"])
-    return dict(found)
+            by_epoch[one["partition"], one["epoch"]].append(one)
+    found = []
+    for (partition, epoch), sights in by_epoch.items():
+        parts: list[list[Event]] = []
+        for one in sorted(sights, key=lambda one: float(one["_true"])):
+            if not parts or one["_true"] - parts[-1][-1]["_true"] > _SAME_S:
+                parts.append([])
+            parts[-1].append(one)
+        for part in parts:
+            sidecars = len({one["sidecar"] for one in part})
+            found.append(
+                Sighted(float(part[0]["_true"]), partition, epoch, sidecars, _changes(part))
+            )
+    return sorted(found, key=lambda one: one.at)
 
 
-def _incidents(lines: list[Event], met: list[Episode]) -> list[tuple[int, int, int]]:
-    first: dict[tuple[int, int], float] = {}
-    for one in lines:
-        if one["event"] == "leader_change":
-            key = one["partition"], one["epoch"]
-            first[key] = min(first.get(key, one["_true"]), one["_true"])
+def _changes(sights: list[Event]) -> frozenset[tuple[int, int, int]]:
+    """By the sidecar that knew the newest epoch of the same topic; else of the former one."""
+    by_topic = defaultdict(list)
+    for one in sights:
+        newest = one["epoch_before"] < one["epoch"], one["epoch_before"]
+        change = one["epoch_before"], one["leader_before"], one["leader"]
+        by_topic[one["_generation"]].append((newest, change))
+    return frozenset(max(changes)[1] for changes in by_topic.values())
+
+
+def _incidents(moves: list[Sighted], met: list[Episode], known_s: float) -> list[Incident]:
+    """``known_s``: to so many seconds clocks are known."""
     found: list[list[float]] = []
-    for at in sorted(first.values()):
-        if not found or at - found[-1][-1] > _PAUSE_S:
+    for one in moves:
+        if not found or one.at - found[-1][-1] > _PAUSE_S:
             found.append([])
-        found[-1].append(at)
+        found[-1].append(one.at)
     return [
-        (
-            len(moves),
-            _errors(met, moves[0] + _CLOCK, moves[-1]),
-            _errors(met, moves[0] - _CLOCK, moves[-1]),
+        Incident(
+            # A topic that is recreated left no broker.
+            "roll" if any(start <= times[0] < start + 60 for start in _ROLLS) else "other",
+            len(times),
+            _errors(met, times[0] + known_s, times[-1]),
+            _errors(met, times[0] - known_s, times[-1]),
         )
-        for moves in found
+        for times in found
     ]
 
 
@@ -340,9 +498,13 @@ def _hours(lines: list[Event]) -> dict[tuple[int, int], Hour]:
     return dict(found)
 
 
-def _episodes(lines: list[Event]) -> dict[tuple[str, int], list[Episode]]:
+def _day(at: float) -> date:
+    return (BEGIN + timedelta(seconds=at)).date()
+
+
+def _episodes(lines: list[Event], steps: dict[str, Step]) -> dict[tuple[str, int], list[Episode]]:
     """By client id and partition; a client has one API here."""
-    return {key: _episodes_of(met) for key, met in _by_client(lines).items()}
+    return {key: _episodes_of(met, steps) for key, met in _by_client(lines).items()}
 
 
 def _by_client(lines: list[Event]) -> dict[tuple[str, int], list[Event]]:
@@ -353,7 +515,7 @@ def _by_client(lines: list[Event]) -> dict[tuple[str, int], list[Event]]:
     return dict(of_client)
 
 
-def _episodes_of(met: list[Event]) -> list[Episode]:
+def _episodes_of(met: list[Event], steps: dict[str, Step]) -> list[Episode]:
     found: list[Episode] = []
     open_: Episode | None = None
     last = 0.0
@@ -369,9 +531,22 @@ def _episodes_of(met: list[Event]) -> list[Episode]:
             )
             last = now
         elif open_ is not None:
-            found.append(open_._replace(recovery_ms=(now - open_.at) * 1000, over=now))
+            errors = [of for of in met if open_.at <= of["_true"] and of["event"] == "error"]
+            clear = all(_is_clear(of, one, steps) for of in errors if of["_true"] <= now)
+            took_ms = (now - open_.at) * 1000
+            found.append(open_._replace(recovery_ms=took_ms, over=now, clear=clear))
             open_ = None
     return found if open_ is None else [*found, open_]
+
+
+def _is_clear(error_: Event, success_: Event, steps: dict[str, Step]) -> bool:
+    """Whether steps of the two clocks on that day are too small to make the success the first."""
+    day = _day(error_["_true"])
+    stepped = sum(
+        steps[one["sidecar"]].on(day) for one in (error_, success_) if one["sidecar"] in steps
+    )
+    between = float(success_["_true"] - error_["_true"])
+    return stepped == 0 or error_["sidecar"] == success_["sidecar"] or between > stepped + _CLOCK
 
 
 def _missing(lines: list[Event]) -> dict[str, int]:

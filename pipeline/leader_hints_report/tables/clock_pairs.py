@@ -16,8 +16,9 @@ from pyspark.sql import functions as F
 
 #: Fewest pairs in one direction: some may be wrong, where several processes share a client id.
 ENOUGH: Final = 3
-#: Pairs that are further from the middle one are none: the topic was recreated.
-_FURTHEST_S: Final = 3600
+#: Pairs that are further from the middle one are none: a recreated topic had the same epoch, or
+#: the clock was put forward or back by so much.
+_FURTHEST_S: Final = 60
 #: This share of the pairs may be wrong; the least time would be that of a wrong one.
 _WRONG: Final = 0.1
 #: Microseconds: more than any clock is wrong.
@@ -182,25 +183,26 @@ def _net(bounds: DataFrame) -> DataFrame:
 def _two_steps(net: DataFrame) -> DataFrame:
     """Bounds that follow from two: who is ahead of a third clock, and how far that is ahead.
 
-    No more than two: where a clock was put back there is a circle of bounds that is less than
-    nothing, and longer ways would go around it.
+    Where the third clock was put back there is a circle of bounds that is less than nothing: what
+    was true of it at different times says nothing of others. No more than two, since longer ways
+    would go around it.
     """
     numbers = F.sequence(F.lit(0), F.size("names") - 1)
+
+    def way(one: Column, via: Column, other: Column) -> Column:
+        to, on = _bound(one, via), _bound(via, other)
+        consistent = (to["bound"] + _bound(via, one)["bound"] >= 0) & (
+            on["bound"] + _bound(other, via)["bound"] >= 0
+        )
+        direct = (via == one) | (via == other)
+        both = F.struct(*((to[name] + on[name]).alias(name) for name in ("bound", "usual")))
+        return F.when(direct | consistent, both)
+
     ways = F.transform(
-        "net",
-        lambda row: F.transform(
+        numbers,
+        lambda one: F.transform(
             numbers,
-            lambda other: F.array_min(
-                F.transform(
-                    row,
-                    lambda first, via: F.struct(
-                        *(
-                            (first[name] + F.get(F.get(F.col("net"), via), other)[name]).alias(name)
-                            for name in ("bound", "usual")
-                        )
-                    ),
-                )
-            ),
+            lambda other: F.array_min(F.transform(numbers, lambda via: way(one, via, other))),
         ),
     )
     return net.withColumn("net", ways)

@@ -6,6 +6,7 @@ seconds. The first rule of :data:`RULES` that holds tells its kind.
 What the rules go by: a reassignment raises a partition's epoch once under the same leader before
 the election that moves it. A broker that is restarted in order is left by its partitions, and they
 come back to it. A broker that has failed is left by all of them in one go, and none comes back.
+Leaders of a recreated topic, whose epochs are lower, left nobody.
 
 Tested in ``tests/pipeline/tables/test_moves.py``.
 """
@@ -153,16 +154,18 @@ def _by_partition(moves: DataFrame) -> DataFrame:
     in_order = Window.partitionBy(*partition).orderBy("epoch", "first_seen")
     moved = F.col("moved")
     home = F.first(F.col("leader_before")).over(in_order)
+    # Else the topic was recreated: its former leader was left by nobody.
+    rose = F.col("epoch") > F.col("epoch_before")
     # A move back is not a departure: a broker that led for a while has not failed.
-    away = moved & (F.col("leader_before") == home) & (F.col("leader_before") >= 0)
+    away = moved & rose & (F.col("leader_before") == home) & (F.col("leader_before") >= 0)
     steps = moves.withColumns({"home": home, "away": away})
     return steps.groupBy(*partition).agg(
         F.count("*").alias("moves"),
         F.sum(moved.cast("int")).alias("moved"),
         F.sum((F.col("leader") == -1).cast("int")).alias("leaderless"),
         F.max("away").alias("away"),
-        F.max(moved & (F.col("leader") == F.col("home"))).alias("returned"),
-        (F.min(F.when(~moved, F.col("epoch"))) < F.min(F.when(moved, F.col("epoch")))).alias(
+        F.max(moved & rose & (F.col("leader") == F.col("home"))).alias("returned"),
+        (F.min(F.when(~moved & rose, F.col("epoch"))) < F.min(F.when(moved, F.col("epoch")))).alias(
             "prepared"
         ),
         F.min("first_seen").alias("began"),

@@ -43,11 +43,13 @@ def leader_moves(epochs: DataFrame, wrong: DataFrame) -> DataFrame:
         .select(*_KEY, sights.alias("sights"))
         .select(*_KEY, F.explode_outer(_generations(F.col("sights"))).alias("sights"))
     )
-    # A sidecar that knew the epoch just before knows its leader.
+    # A sidecar that knew the epoch just before knows its leader. Of a recreated topic another one
+    # may know the former topic's only, which mostly are higher.
     change = F.transform(
         "sights",
         lambda sight: F.struct(
-            *(sight[name].alias(name) for name in ("epoch_before", "leader_before", "leader"))
+            (sight["epoch_before"] < F.col("epoch")).alias("of_topic"),
+            *(sight[name].alias(name) for name in ("epoch_before", "leader_before", "leader")),
         ),
     )
     moves = moves.select(

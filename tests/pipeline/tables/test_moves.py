@@ -52,6 +52,18 @@ def test_the_same_epoch_an_hour_later_is_that_of_a_recreated_topic(spark: SparkS
     ]
 
 
+def test_a_former_topics_epoch_is_not_the_one_before(spark: SparkSession) -> None:
+    """A topic is recreated: one sidecar sees its epochs 0 and 1, the other one only the latter."""
+    events = [
+        move(0, 1, 1, 3, 0, epoch_before=8),
+        move(10, 2, 3, 2, 1),
+        move(10.1, 1, 1, 2, 1, sidecar="b", epoch_before=8),
+    ]
+    told = _moves(frame(spark, events)).orderBy("epoch")
+    rows = told.select("epoch", "epoch_before", "leader_before", "leader", "sidecars").collect()
+    assert [tuple(row) for row in rows] == [(0, 8, 1, 3, 1), (1, 0, 3, 2, 2)]
+
+
 def test_a_clock_is_corrected_by_the_moves_that_others_saw_too(spark: SparkSession) -> None:
     """Of three clocks one is 50 ms ahead; sights are late by up to 4 ms."""
     events = [
@@ -119,6 +131,20 @@ def test_incidents_are_distinguished_by_their_rules(spark: SparkSession) -> None
     assert [(row["errors"], row["clients"], row["lost_ms"]) for row in rows] == [
         (0, 0, 0.0), (0, 0, 0.0), (2, 1, 500.0), (None, None, None), (0, 0, 0.0), (0, 0, 0.0),
     ]  # fmt: skip
+
+
+def test_leaders_of_recreated_topics_left_no_broker(spark: SparkSession) -> None:
+    """Three, at epochs that were before; an hour later one whose leader goes away and comes back
+    at once, and a topic that is recreated meanwhile."""
+    recreated = [
+        move(n, n, 1, leader, epoch, topic=f"recreated-{n}", epoch_before=5)
+        for n, (leader, epoch) in enumerate(((2, 0), (3, 4), (2, 5)))
+    ]
+    roll = [*_of(1, (3600, 1, 2), (3640, 2, 1))]
+    roll += [move(3650, 9, 1, 2, 0, topic="recreated-0", epoch_before=4)]
+    rows = _kinds(spark, [*recreated, *roll])
+    assert [row["kind"] for row in rows] == ["other", "roll"]
+    assert [row["brokers_left"] for row in rows] == [[], [1]]
 
 
 def test_a_pause_of_five_minutes_parts_incidents(spark: SparkSession) -> None:

@@ -23,10 +23,11 @@ def _clocks(spark: SparkSession, events: list[Event]) -> dict[str, Any]:
 
 
 def _recovery(
-    number: int, seconds: float, took: float, one: str, other: str, clocks: dict[str, float]
-) -> list[Event]:
+    number: int, seconds: float, took: float, one: str, other: str, clocks: dict[str, float],
+    *, epoch: int | None = None,
+) -> list[Event]:  # fmt: skip
     """A client that is refused at one sidecar, by a hint, and served at another."""
-    epoch = number + 1
+    epoch = number + 1 if epoch is None else epoch
     at_one, at_other = seconds + clocks.get(one, 0), seconds + took + clocks.get(other, 0)
     return [
         error(at_one, 2 * number, sidecar=one, hinted=True, leader=2, epoch=epoch),
@@ -100,6 +101,31 @@ def test_a_clock_that_is_put_back_is_known_as_well_as_it_can_be(spark: SparkSess
         assert skew == pytest.approx(truth, abs=bound)
 
 
+def test_a_clock_that_is_put_back_by_minutes_is_known_for_the_longer_part(
+    spark: SparkSession,
+) -> None:
+    events = []
+    for n in range(40):
+        one, other = (("a", "b"), ("b", "a"))[n % 2]
+        events += _recovery(n, 10.0 * n, 0.02, one, other, {"b": -100.0 if n >= 30 else 0.0})
+    rows = _clocks(spark, events)
+    assert abs(rows["b"]["skew_ms"] - rows["a"]["skew_ms"]) < 20
+    assert rows["a"]["bound_ms"] + rows["b"]["bound_ms"] < 50
+
+
+def test_a_clock_that_is_put_back_says_nothing_of_others(spark: SparkSession) -> None:
+    """Of three clocks one is right at first, and then a second behind."""
+    ways = (("a", "b"), ("b", "c"), ("c", "a"), ("b", "a"), ("c", "b"), ("a", "c"))
+    events = []
+    for n in range(60):
+        back = n >= 36
+        # Then leaders leave one broker only.
+        way = ("a", "bc"[n % 2]) if back else ways[n % 6]
+        events += _recovery(n, 10.0 * n, 0.02, *way, {"c": -1.0 if back else 0.0})
+    rows = _clocks(spark, events)
+    assert abs(rows["a"]["skew_ms"] - rows["b"]["skew_ms"]) < 20
+
+
 def test_wrong_pairs_are_few_and_change_nothing(spark: SparkSession) -> None:
     """Two processes share a client id: one is served long before the other is refused."""
     events = []
@@ -109,6 +135,19 @@ def test_wrong_pairs_are_few_and_change_nothing(spark: SparkSession) -> None:
     rows = _clocks(spark, events)
     assert abs(rows["a"]["skew_ms"] - rows["b"]["skew_ms"]) < 20
     assert rows["a"]["bound_ms"] + rows["b"]["bound_ms"] < 40
+
+
+def test_topics_that_are_recreated_say_nothing_of_clocks(spark: SparkSession) -> None:
+    """A third of the epochs is reached once more ten minutes later."""
+    events = []
+    for n in range(40):
+        one, other = (("a", "b"), ("b", "a"))[n % 2]
+        events += _recovery(n, 10.0 * n, 0.02, one, other, {})
+        if n % 6 < 2:
+            events += _recovery(100 + n, 10.0 * n + 600, 0.02, one, other, {}, epoch=n + 1)
+    rows = _clocks(spark, events)
+    assert abs(rows["a"]["skew_ms"] - rows["b"]["skew_ms"]) < 20
+    assert rows["a"]["bound_ms"] + rows["b"]["bound_ms"] < 50
 
 
 def test_a_clock_that_is_hours_ahead_makes_no_second_move(spark: SparkSession) -> None:
