@@ -1,6 +1,5 @@
 """Lives worlds on several processes, and tells in the order of their seeds what they broke."""
 
-import gc
 import multiprocessing
 import signal
 from collections.abc import Generator, Iterable
@@ -59,8 +58,6 @@ def _work(seeds: Iterable[int], results: Connection) -> None:
     # Ctrl-C reaches all processes of a terminal; the first of them ends the others.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     parent = multiprocessing.parent_process()
-    # What is imported stays: there is no garbage to look for in it after each world.
-    gc.freeze()
     for seed in seeds:
         if parent is None or not parent.is_alive():
             break
