@@ -58,6 +58,16 @@ def doctor(proxy: ProxyProcess) -> dict[str, Any]:
     return found
 
 
+def doctor_answered(proxy: ProxyProcess) -> dict[str, Any]:
+    """What `check` finds once every kind of client is answered, as it advises on a busy machine."""
+    for _ in range(3):
+        found = doctor(proxy)
+        codes = {finding["code"] for route in found["routes"] for finding in route["findings"]}
+        if "listen_unanswered" not in codes:
+            break
+    return found
+
+
 def test_hints_are_given_where_tls_ends_at_the_proxy(
     cluster: RealCluster,
     admin: ClusterAdmin,
@@ -94,7 +104,7 @@ def test_hints_are_given_where_tls_ends_at_the_proxy(
             consumer.stop()
         for api in ("Produce", "Fetch"):
             assert proxy.metric("leader_hints_hints_given_total", api=api) > 0
-        for route in doctor(proxy)["routes"]:
+        for route in doctor_answered(proxy)["routes"]:
             findings = route["findings"]
             assert [finding for finding in findings if finding["severity"] == "mend"] == []
             codes = {finding["code"] for finding in findings}

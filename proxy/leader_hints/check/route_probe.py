@@ -48,7 +48,7 @@ from leader_hints.settings.settings import Settings
 from leader_hints.wire.errors import WireError
 
 #: Most seconds for Metadata and for the probes behind a route; for all advertised addresses.
-_LEARN, _ADDRESSES = 3.0, 5.0
+_LEARN, _ADDRESSES = 3.0, 9.0
 #: Connections to an upstream address, to see whether all reach the same broker.
 _LOOKS = 4
 #: Most addresses of one name that are probed.
@@ -107,7 +107,7 @@ class _RouteProbe:
 
 
 def examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineFacts]:
-    """Gather the facts about all routes and this machine, in about ten seconds at most."""
+    """Gather the facts about all routes and this machine, in about 15 seconds at most."""
     return trio.run(_examine, settings)
 
 
