@@ -40,22 +40,28 @@ runpy.run_module("tests.world", run_name="__main__", alter_sys=True)
 def test_worlds_break_the_same_on_several_processes(monkeypatch: pytest.MonkeyPatch) -> None:
     unbound = replace(DEFAULT_RULES, deadline=1.0, link_second=10.0, shared=1.0, grace=1.0)
     monkeypatch.setattr(product, "_RULES", unbound)
+    # A process after the other.
+    monkeypatch.setattr(workers, "_LIVES", 1)
     of_three = [*lived(range(10, 15), 3)]
     assert of_three == [*lived(range(10, 15), 1)]
     assert [seed for seed, _ in of_three] == [*range(10, 15)]
     assert any(rule for _, rule in of_three)
 
 
-def test_a_world_that_ends_its_process_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("lives", [1, 2, 50])
+def test_a_world_that_ends_its_process_is_named(
+    lives: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fails_at_three(seed: int) -> Life:
         assert seed != 3
         return live(0)
 
     monkeypatch.setattr(workers, "live", fails_at_three)
-    lives = lived(range(100), 2)
-    assert [next(lives)[0] for _ in range(3)] == [0, 1, 2]
+    monkeypatch.setattr(workers, "_LIVES", lives)
+    worlds = lived(range(100), 2)
+    assert [next(worlds)[0] for _ in range(3)] == [0, 1, 2]
     with pytest.raises(RuntimeError, match="seed 3"):
-        next(lives)
+        next(worlds)
 
 
 def _ignore_interrupts(parent: int) -> list[bool]:
