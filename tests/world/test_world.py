@@ -35,8 +35,8 @@ from tests.world.world import END, PAUSE, World
 #: Worlds take twice the time where coverage is measured; unit tests cover what they pass through.
 pytestmark = pytest.mark.no_cover
 
-#: Worlds in all, and in each test.
-_WORLDS = 300
+#: Worlds in all, and in each test. `.ci/run` lives 2000, from the same seed on.
+_WORLDS = 60
 #: More of them, in half of which errors that can carry no hint are held, too.
 _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
 _IN_EACH = 10
