@@ -311,8 +311,10 @@ class BrokerProcess:
 
     def begin_fetch(self, asked: Asked, version: int) -> Begun:
         """Take a Fetch request into its session."""
-        names = {topic.id: topic.name for topic in self.model.metadata.topics.values()}
-        return self.sessions.begin(asked, names, by_id=version >= wire.IDS_FROM)
+        by_id = version >= wire.IDS_FROM
+        known = self.model.metadata.topics.values() if by_id else ()
+        names = {topic.id: topic.name for topic in known}
+        return self.sessions.begin(asked, names, by_id=by_id)
 
     def _hidden_from(self, principal: str) -> Collection[str]:
         return self.hidden if is_proxy(principal) else ()
@@ -407,11 +409,14 @@ class _Connection:
         broker = self._broker
         begun = broker.begin_fetch(asked, request.version)
         forgetful = begun.partial and broker.model.release.forgets_epochs
+        errors: dict[Place, Error] = {}
 
         def look(over: bool) -> None:
+            nonlocal errors
             if self._waiting is not look:
                 return
-            errors = broker.errors(request, begun.epochs, begun.names, forgetful=forgetful)
+            if not over:
+                errors = broker.errors(request, begun.epochs, begun.names, forgetful=forgetful)
             # One of no partitions is answered at once (ReplicaManager.fetchMessages).
             if over or not errors or any(errors.values()):
                 self._waiting = None
