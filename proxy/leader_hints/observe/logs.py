@@ -44,7 +44,8 @@ class LineWriter:
         self._reader = _descriptor_of_reader(stream)
         if self._reader is not None and (own := _open_terminal(self._reader)) is not None:
             self._reader = own
-            weakref.finalize(self, os.close, own)
+            # Not at the end of the process, which may still have something to say.
+            weakref.finalize(self, os.close, own).atexit = False
         self._room = select.poll()
         if self._reader is not None:
             self._room.register(self._reader, select.POLLOUT)
