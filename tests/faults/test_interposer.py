@@ -28,6 +28,21 @@ async def test_a_link_that_ends_before_its_response_ends_that_connection_alone()
         assert await client.receive_some() == b""
 
 
+async def test_bytes_that_are_no_kafka_go_on_to_the_link_which_says_so() -> None:
+    """A client that speaks TLS waited for 30 s, and anybody could have 2 GB of his bytes kept."""
+    hello = b"\x16\x03\x01\x02\0" + bytes(512)
+    async with interposed(Interposer(Faults(), lambda event: None)) as (client, link):
+        await client.send_all(metadata_request(12, 1) + hello)
+        received = b""
+        while len(received) < len(metadata_request(12, 1) + hello):
+            received += await link.receive_some()
+        await client.send_all(b"more")
+        assert await link.receive_some() == b"more"
+        assert received == metadata_request(12, 1) + hello
+        await link.aclose()
+        assert await client.receive_some() == b""
+
+
 @pytest.mark.parametrize("watched", ["on_request", "on_response"])
 async def test_a_watcher_that_fails_ends_that_connection_alone(watched: str) -> None:
     def fail(*_: object) -> None:

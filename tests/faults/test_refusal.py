@@ -5,6 +5,7 @@ import pytest
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
+from leader_hints.core.versions.address_rewriting import NEWEST
 from leader_hints.faults.refusal import read_asked, refuse
 from tests.apis.messages import read_response_frame, response_type
 from tests.core.samples import FENCED, NOT_LEADER, fetch_request, produce_request, topic_id
@@ -12,7 +13,7 @@ from tests.core.samples import FENCED, NOT_LEADER, fetch_request, produce_reques
 _HINT = LeaderHint(2, 7, Endpoint("two.example", 9092, "rack-b"))
 
 
-@pytest.mark.parametrize("version", range(3, 13))
+@pytest.mark.parametrize("version", range(3, NEWEST[ApiKey.PRODUCE] + 1))
 def test_a_produce_request_is_refused_in_its_version(version: int) -> None:
     request = memoryview(produce_request(version, 9))
     assert read_asked(request).partitions == (("t", 0),)
@@ -29,7 +30,7 @@ def test_a_produce_request_is_refused_in_its_version(version: int) -> None:
         ]
 
 
-@pytest.mark.parametrize("version", range(4, 18))
+@pytest.mark.parametrize("version", range(4, NEWEST[ApiKey.FETCH] + 1))
 def test_a_full_fetch_is_refused_for_the_chosen_partitions(version: int) -> None:
     topic = topic_id(1) if version >= 13 else "t"
     request = memoryview(fetch_request(version, 9, {(topic, 0): 1, (topic, 1): 1}))
@@ -48,7 +49,7 @@ def test_a_full_fetch_is_refused_for_the_chosen_partitions(version: int) -> None
         assert [n.node_id for n in answer.node_endpoints] == [2]
 
 
-@pytest.mark.parametrize("version", range(7, 18))
+@pytest.mark.parametrize("version", range(7, NEWEST[ApiKey.FETCH] + 1))
 def test_an_incremental_fetch_is_asked_for_in_full(version: int) -> None:
     request = memoryview(fetch_request(version, 9, {}, session=(5, 3)))
     assert read_asked(request).incremental

@@ -56,3 +56,33 @@ async def test_a_fault_of_a_topic_meets_a_fetch_session_that_has_it_and_no_other
             await link.send_all(nothing)
             assert await client.receive_some() == (b"" if dropped else nothing)
             await client.aclose()
+
+
+@pytest.mark.parametrize(
+    ("topic", "session", "refused"),
+    [("t", 5, True), ("other", 5, False), ("other", 6, True)],
+    ids=["of the session", "of none", "of an unknown session, perhaps"],
+)
+async def test_an_error_of_a_topic_ends_no_session_that_lacks_it(
+    topic: str, session: int, refused: bool
+) -> None:
+    """Each second Fetch of a consumer of another topic was answered
+    FETCH_SESSION_ID_NOT_FOUND."""
+    faults = Faults()
+    async with interposed(Interposer(faults, lambda event: None)) as (client, link):
+        await client.send_all(fetch_request(12, 1, {("t", 0): 1}, session=(0, 0)))
+        await link.receive_some()
+        opened = fetch_answer(12, 1, [("t", 0, 0, b"")], session_id=5)
+        await link.send_all(opened)
+        assert await client.receive_some() == opened
+        faults.begin(
+            Fault.model_validate({"action": "error", "apis": ["Fetch"], "topics": [topic]})
+        )
+        await client.send_all(fetch_request(12, 2, {}, session=(session, 1)))
+        nothing = fetch_answer(12, 2, [], session_id=session)
+        if not refused:
+            await link.receive_some()
+            await link.send_all(nothing)
+        answer = await client.receive_some()
+        assert (answer != nothing) is refused
+        await client.aclose()

@@ -36,6 +36,26 @@ async def test_a_response_that_is_under_way_arrives_although_its_link_has_ended(
     assert received == RESPONSE
 
 
+async def test_of_several_delays_the_oldest_alone_is_done(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    faults = Faults()
+    done: list[Event] = []
+    for seconds in (5, 7):
+        faults.begin(Fault(action=Action.DELAY, delay_ms=seconds * 1000, times=1), {})
+    interposer = Interposer(faults, done.append)
+    async with interposed(interposer, seconds=100) as (client, link):
+        for seconds in (5, 7):
+            await client.send_all(metadata_request(12, 1))
+            await link.receive_some()
+            begun = trio.current_time()
+            await link.send_all(RESPONSE)
+            assert await client.receive_some() == RESPONSE
+            assert trio.current_time() - begun == pytest.approx(seconds)
+        await client.aclose()
+    assert len(done) == 2
+
+
 async def _told_leaders(
     faults: Faults, now: Mapping[str, tuple[int, int]], done: list[Event], version: int = 12
 ) -> dict[tuple[str, int], tuple[int, int]]:

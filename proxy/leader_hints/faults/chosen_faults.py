@@ -7,7 +7,7 @@ from leader_hints.apis.header import RequestHeader
 from leader_hints.apis.keys import api_name
 from leader_hints.core.events import Event, FaultDone
 from leader_hints.core.route import Route
-from leader_hints.faults.fault import Action, Begun, Faults
+from leader_hints.faults.fault import Action, Begun, Fault, Faults
 from leader_hints.faults.session_partitions import Partitions
 
 
@@ -53,11 +53,7 @@ class ChosenFaults:
         Each is reported when it is reached.
         """
         for begun in self.of(action, route, header):
-            fault = begun.fault
-            concerned = not fault.chooses_some_partitions or any(
-                fault.chooses_partition(*named(route, at)) for at in about
-            )
-            if concerned and self.due(begun, route, header):
+            if concerns(begun.fault, route, about) and self.due(begun, route, header):
                 yield begun
 
     def due(self, begun: Begun, route: Route, header: RequestHeader) -> bool:
@@ -104,6 +100,13 @@ class ChosenFaults:
                 hint=begun.fault.hint if refused else "",
             )
         )
+
+
+def concerns(fault: Fault, route: Route, about: Partitions) -> bool:
+    """Whether a fault chooses some of the partitions that a message is ``about``, or minds none."""
+    return not fault.chooses_some_partitions or any(
+        fault.chooses_partition(*named(route, at)) for at in about
+    )
 
 
 def named(route: Route, at: tuple[Topic, int]) -> tuple[str, int]:

@@ -49,9 +49,11 @@ class Action(StrEnum):
     STALE_METADATA = "stale_metadata"
 
 
+#: Of whose messages partitions are read, for all actions that have no APIs of their own.
+_WITH_PARTITIONS: Final = frozenset({"Produce", "Fetch"})
 #: The APIs that an action can be done to, where these are not all.
 _APIS: Final[Mapping[Action, frozenset[str]]] = {
-    Action.ERROR: frozenset({"Produce", "Fetch"}),
+    Action.ERROR: _WITH_PARTITIONS,
     Action.STALE_METADATA: frozenset({"Metadata"}),
 }
 
@@ -128,6 +130,11 @@ class Fault(BaseModel):
         possible = _APIS.get(self.action)
         if possible is not None and self.apis - possible:
             raise ValueError(f"{self.action} is only done to {' and '.join(sorted(possible))}")
+        read = possible or _WITH_PARTITIONS
+        if self.chooses_some_partitions and self.apis and self.apis.isdisjoint(read):
+            raise ValueError(
+                f"topics and partitions are only chosen in {' and '.join(sorted(read))}"
+            )
         return self
 
     def chooses(self, route: str, api: str, client_id: str) -> bool:

@@ -9,10 +9,23 @@ import trio
 
 _SIZE = struct.Struct(">i")
 _RECEIVE = 65_536
+#: Each frame is kept whole. Brokers take 100 MB, and what is no Kafka claims more: TLS, HTTP.
+_LARGEST = 1 << 28
+
+
+class NoFrameError(Exception):
+    """What has come begins no Kafka message. ``received``: that, which nobody else gets."""
+
+    def __init__(self, received: bytes) -> None:
+        super().__init__("bytes that begin no Kafka message")
+        self.received = received
 
 
 class Frames:
-    """Iterates over the frames that come from a stream, size prefixes included."""
+    """Iterates over the frames that come from a stream, size prefixes included.
+
+    :raises NoFrameError: something else has come.
+    """
 
     def __init__(self, stream: trio.abc.ReceiveStream) -> None:
         self._stream = stream
@@ -26,7 +39,9 @@ class Frames:
             raise StopAsyncIteration
         (size,) = _SIZE.unpack_from(self._received)
         end = _SIZE.size + size
-        if size < 0 or not await self._has(end):
+        if not 0 <= size <= _LARGEST:
+            raise NoFrameError(bytes(self._received))
+        if not await self._has(end):
             raise StopAsyncIteration
         frame = bytes(self._received[:end])
         del self._received[:end]

@@ -6,6 +6,7 @@ for throughput.
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 
 import trio
 
@@ -15,7 +16,7 @@ from leader_hints.errors import places_of
 from leader_hints.faults.asking import Asking, OnRequest, OnResponse
 from leader_hints.faults.chosen_faults import ChosenFaults
 from leader_hints.faults.fault import Faults
-from leader_hints.faults.frames import Frames
+from leader_hints.faults.frames import Frames, NoFrameError
 from leader_hints.faults.request_faults import ConnectionRefused, RequestFaults
 from leader_hints.faults.response_faults import ConnectionCut, ResponseFaults
 from leader_hints.net.clients.reset import reset_when_closed
@@ -60,17 +61,13 @@ class Interposer:
             async with client, link, trio.open_nursery() as nursery:
                 nursery.start_soon(self._answer, route, client, link, asked, nursery.cancel_scope)
                 async with waiting:
-                    async for frame in Frames(client):
-                        try:
-                            asking = self._requests.look(route, number, frame)
-                        except ConnectionRefused:
-                            reset_when_closed(client)
-                            raise
-                        self._on_request(route, asking)
-                        if asking.refused is None:
-                            await link.send_all(frame)
-                        if not asking.asked.silent:
-                            await waiting.send(asking)
+                    try:
+                        await self._ask(route, number, client, link, waiting)
+                    except NoFrameError as no_frame:
+                        # The link says what it is, and ends.
+                        await link.send_all(no_frame.received)
+                        async for more in client:
+                            await link.send_all(more)
         except* (
             ConnectionCut,
             ConnectionRefused,
@@ -87,6 +84,31 @@ class Interposer:
                 places = places_of(error)
                 self._emit(LinkFailed(route=route.name, link=number, traceback=places))
 
+    async def _ask(
+        self,
+        route: Route,
+        number: int,
+        client: trio.abc.HalfCloseableStream,
+        link: trio.abc.HalfCloseableStream,
+        waiting: trio.MemorySendChannel[Asking],
+    ) -> None:
+        """Send the requests of a client on, but for those that are refused.
+
+        :raises NoFrameError: it sends something else.
+        :raises ConnectionRefused: a fault refuses its connection.
+        """
+        async for frame in Frames(client):
+            try:
+                asking = self._requests.look(route, number, frame)
+            except ConnectionRefused:
+                reset_when_closed(client)
+                raise
+            self._on_request(route, asking)
+            if asking.refused is None:
+                await link.send_all(frame)
+            if not asking.asked.silent:
+                await waiting.send(asking)
+
     async def _answer(
         self,
         route: Route,
@@ -101,8 +123,9 @@ class Interposer:
 
         async def receive() -> None:
             async with send:
-                async for frame in Frames(link):
-                    await send.send(frame)
+                with suppress(NoFrameError):
+                    async for frame in Frames(link):
+                        await send.send(frame)
             # The link has ended: nothing more comes. What it said before is good, and goes on
             # first: it may be delayed, or be taken slowly, for as long as the client stays.
             async with busy:

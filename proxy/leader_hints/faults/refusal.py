@@ -1,6 +1,6 @@
 """Refusals of Produce and Fetch that no broker gave: a leadership error for chosen partitions.
 
-Written in the version that the client asked: Produce 3 to 12, Fetch 4 to 17. Of other versions
+Written in the version that the client asked: Produce 3 to 12, Fetch 4 to 18. Of other versions
 acks alone is read. CurrentLeader and NodeEndpoints stand where the version has them (KIP-951). A
 Fetch in an incremental session does not say all its partitions, so it is answered
 FETCH_SESSION_ID_NOT_FOUND (KIP-227): clients ask in full then.
@@ -22,7 +22,7 @@ from leader_hints.apis.produce import read_acks
 from leader_hints.wire.reader import Reader
 
 #: The versions whose partitions are read, by API key.
-_VERSIONS: Mapping[int, range] = {ApiKey.PRODUCE: range(3, 13), ApiKey.FETCH: range(4, 18)}
+_VERSIONS: Mapping[int, range] = {ApiKey.PRODUCE: range(3, 13), ApiKey.FETCH: range(4, 19)}
 #: Of what kio has no default for.
 _NOTHING: Mapping[str, object] = {
     "throttle_time": timedelta(),

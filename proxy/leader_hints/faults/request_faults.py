@@ -7,7 +7,7 @@ from leader_hints.apis.header import RequestHeader, read_request_header
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.route import Route
 from leader_hints.faults.asking import Asking
-from leader_hints.faults.chosen_faults import ChosenFaults, named
+from leader_hints.faults.chosen_faults import ChosenFaults, concerns, named
 from leader_hints.faults.fault import Action, Begun, hint_for
 from leader_hints.faults.refusal import Asked, read_asked, read_session_id, refuse
 from leader_hints.faults.session_partitions import Partitions, SessionPartitions
@@ -36,14 +36,18 @@ class RequestFaults:
         asked = _NOTHING
         if header.key in (ApiKey.PRODUCE, ApiKey.FETCH):
             asked = _read(frame)
-        about: Partitions = asked.partitions
+        of_session: Partitions | None = None
         if asked.incremental:
             sessions = self._sessions[route.name]
-            about = sessions.change(asked.session, asked.partitions, asked.forgotten)
+            of_session = sessions.change(asked.session, asked.partitions, asked.forgotten)
+        about: Partitions = asked.partitions if of_session is None else of_session
         for _ in self._chosen.applying(Action.REFUSE, route, header, about):
             raise ConnectionRefused
         for begun in self._chosen.of(Action.ERROR, route, header):
             if not asked.partitions and not asked.incremental:
+                continue
+            # A session that is not known may have what the fault chooses.
+            if of_session is not None and not concerns(begun.fault, route, of_session):
                 continue
             refused = self._refuse(begun, route, header, frame, asked)
             if refused is not None:

@@ -36,6 +36,7 @@ class ResponseFaults:
         """
         for begun in self._applying(Action.DELAY, route, asking):
             await trio.sleep(begun.fault.delay_ms / 1000)
+            break
         for _ in self._applying(Action.DROP, route, asking):
             raise ConnectionCut
         for _ in self._applying(Action.CUT, route, asking):

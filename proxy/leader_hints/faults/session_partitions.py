@@ -31,11 +31,11 @@ class SessionPartitions:
         if len(self._sessions) > _CAPACITY:
             self._sessions.popitem(last=False)
 
-    def change(self, session: int, named: Partitions, forgotten: Partitions) -> Partitions:
-        """Return what an incremental request asks about; of an unknown session what it names."""
+    def change(self, session: int, named: Partitions, forgotten: Partitions) -> Partitions | None:
+        """Return what an incremental request asks about; ``None``: the session is not known."""
         known = self._sessions.get(session)
         if known is None:
-            return named
+            return None
         known |= set(named)
         known -= set(forgotten)
         self._sessions.move_to_end(session)

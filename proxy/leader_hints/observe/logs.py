@@ -13,6 +13,7 @@ import select
 import stat
 import sys
 import threading
+import weakref
 from typing import Any, Final, TextIO
 
 import structlog
@@ -41,6 +42,10 @@ class LineWriter:
         self._stream = stream
         #: Of what somebody reads: a pipe, a socket or a terminal.
         self._reader = _descriptor_of_reader(stream)
+        if self._reader is not None and (own := _open_terminal(self._reader)) is not None:
+            self._reader = own
+            # Not at the end of the process, which may still have something to say.
+            weakref.finalize(self, os.close, own).atexit = False
         self._room = select.poll()
         if self._reader is not None:
             self._room.register(self._reader, select.POLLOUT)
@@ -57,7 +62,8 @@ class LineWriter:
             else:
                 encoding = self._stream.encoding or "utf-8"
                 # Of a stream that is closed it raises; the number may be another file's by now.
-                self._offer(self._stream.fileno(), f"{line}\n".encode(encoding, "backslashreplace"))
+                self._stream.fileno()
+                self._offer(self._reader, f"{line}\n".encode(encoding, "backslashreplace"))
         except (OSError, ValueError):  # ValueError: the stream is closed
             return
 
@@ -89,6 +95,19 @@ def _descriptor_of_reader(stream: TextIO) -> int | None:
     except (OSError, ValueError):
         return None
     return descriptor if any(is_read(mode) for is_read in _READ) else None
+
+
+def _open_terminal(descriptor: int) -> int | None:
+    """Open a terminal once more, for writes that do not wait; return the new descriptor.
+
+    A terminal that has room for a byte says that it has room, and takes the others only when
+    somebody reads. What it was opened as before is the shell's too, which must wait. ``None``: it
+    is no terminal, or another user's.
+    """
+    try:
+        return os.open(os.ttyname(descriptor), os.O_WRONLY | os.O_NOCTTY | os.O_NONBLOCK)
+    except OSError:
+        return None
 
 
 def configure_logs(level: str, log_format: str, stream: TextIO | None = None) -> None:

@@ -20,13 +20,16 @@ def whole(default: int, low: int, high: int, description: str) -> Any:
     return Field(default=default, ge=low, le=high, strict=True, description=description)
 
 
-def secret(description: str) -> Any:
-    """Return a field that says where a secret is. A secret itself is refused, and never shown."""
+def secret(description: str, *, read: str) -> Any:
+    """Return a field that says where a secret is. A secret itself is refused, and never shown.
+
+    ``read``: when it is read again.
+    """
     return Field(
         default="",
         pattern=r"^(|file:[^\x00]+|env:[A-Za-z_][A-Za-z0-9_]*)$",
         description=f"{description} file:PATH is the first line of a file, env:NAME an environment "
-        "variable. It is read again for each connection.",
+        f"variable. It is read again {read}.",
         json_schema_extra={"writeOnly": True},
     )
 

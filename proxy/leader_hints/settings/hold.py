@@ -13,8 +13,9 @@ class HoldSettings(Group):
         0,
         10000,
         "Longest hold, from the first error of a partition on a broker under one epoch. 0: hold "
-        "nothing, and give only the hints that are known already. A busy proxy ends holds up to a "
-        "quarter earlier, so as not to be late.",
+        "nothing, and give only the hints that are known already. To look at a response with more "
+        "than 200 failed partitions may take grace_ms all the same. A busy proxy ends holds up to "
+        "a quarter earlier, so as not to be late.",
     )
     kraft_ms: int = whole(
         500,

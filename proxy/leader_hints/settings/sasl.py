@@ -21,8 +21,8 @@ class SaslSettings(Group):
         pattern=r"^[^\x00]*$",
         description="The user's name, for PLAIN and SCRAM.",
     )
-    password: str = secret("The user's password, for PLAIN and SCRAM.")
-    token: str = secret("The token (a JWS), for OAUTHBEARER.")
+    password: str = secret("The user's password, for PLAIN and SCRAM.", read="for each connection")
+    token: str = secret("The token (a JWS), for OAUTHBEARER.", read="for each connection")
 
     @model_validator(mode="after")
     def _check_credentials(self) -> Self:

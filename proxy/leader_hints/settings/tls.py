@@ -18,7 +18,9 @@ class _TlsSettings(Group):
         "A PEM file with the proxy's certificate, followed by the intermediate certificates."
     )
     key: str = file("A PEM file with the certificate's private key; empty: it is in certificate.")
-    key_password: str = secret("The password of the key; empty: it has none.")
+    key_password: str = secret(
+        "The password of the key; empty: it has none.", read="together with the key"
+    )
     minimum_version: TlsVersion = Field(
         default="1.2", description="The oldest version of TLS that is accepted: 1.2 or 1.3."
     )

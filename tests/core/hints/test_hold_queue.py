@@ -641,6 +641,21 @@ def test_a_large_response_is_judged_for_a_grace_beyond_the_links_hold_and_no_lon
     assert counter.fetch(LinkState(link.route, 2), T + 0.14, epochs, error=NOT_LEADER) is None
 
 
+@pytest.mark.parametrize("known", [True, False])
+def test_so_it_is_where_nothing_is_to_be_held_by_the_deadline(known: bool) -> None:
+    """Hints that were known already were lost beyond the first 200."""
+    link, counter = _link(), Counter(replace(DEFAULT_RULES, deadline=0))
+    epochs = dict.fromkeys(range(1000), 5)
+    learn(link.route, dict.fromkeys(epochs, (1, 5)))
+    if known:
+        learn(link.route, dict.fromkeys(epochs, (2, 6)), source=2)
+    assert counter.fetch(link, T, epochs, error=NOT_LEADER) is None
+    answers = []
+    for _ in range(10):
+        answers += counter.review(T + 0.001)
+    assert answers == [[hint(2, 6) if known else None] * 1000]
+
+
 def test_so_it_is_where_others_wait_for_what_it_brings() -> None:
     link, counter = _link(), Counter()
     epochs = dict.fromkeys(range(1000), 5)

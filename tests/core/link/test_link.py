@@ -651,6 +651,10 @@ def test_much_is_received_at_once_only_where_requests_are_large() -> None:
     flow = driven.link.requests
     large, small = produce_request(10, 1, records=bytes(9000)), request(8, 8, 1)
     assert len(flow.buffer()) == 4096
+    # Before the broker has shown that it serves the client nor there.
+    driven.up(large, [4096])
+    assert len(flow.buffer()) == 4096
+    driven.down(produce_answer(9, 1, {0: 0}))
     driven.up(small * 100)
     assert len(flow.buffer()) == 4096
     driven.up(large, [4096])

