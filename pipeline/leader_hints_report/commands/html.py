@@ -1,8 +1,9 @@
 """`leader-hints-report html`: the report as one page, and its numbers as JSON and CSV."""
 
 from collections.abc import Callable
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +14,10 @@ from leader_hints_report.spark_session import takes_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: A day in UTC.
+_DAY: Final = click.DateTime(["%Y-%m-%d"])
 
 
 @click.command("html")
@@ -31,18 +36,31 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="kip951.json that `leader-hints-report kip951 --out` wrote, to show own samples too.",
 )
+@click.option(
+    "--from", "first", type=_DAY, metavar="DAY", help="The first day, as 2026-01-31; UTC."
+)
+@click.option("--to", "last", type=_DAY, metavar="DAY", help="Last day, which is included.")
 @takes_session
 def command(
-    session: "Callable[[], SparkSession]", tables: str, out: Path, kip951: Path | None
+    session: "Callable[[], SparkSession]",
+    tables: str,
+    out: Path,
+    kip951: Path | None,
+    first: datetime | None,
+    last: datetime | None,
 ) -> None:
     """Write the report: one HTML page that needs nothing besides itself."""
     # Drawing is imported only here, too: it takes its time.
     from leader_hints_report.report.files import write_report
     from leader_hints_report.report.gathering import gather
+    from leader_hints_report.report.period import Period
 
     document = _document(kip951)
+    if first is not None and last is not None and last < first:
+        raise PipelineError(f"--to {last:%Y-%m-%d} is before --from {first:%Y-%m-%d}")
+    period = Period(first and first.date(), last and last.date())
     with steps() as told:
-        numbers = gather(session(), tables, told)
+        numbers = gather(session(), tables, told, period)
         told("Drawing the page")
     for file in write_report(numbers, document, out):
         click.echo(file)
