@@ -1,6 +1,7 @@
 """`leader-hints-report html`: the report as one page, and its numbers as JSON and CSV."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -59,11 +60,24 @@ def command(
     if first is not None and last is not None and last < first:
         raise PipelineError(f"--to {last:%Y-%m-%d} is before --from {first:%Y-%m-%d}")
     period = Period(first and first.date(), last and last.date())
+    with _named(out):
+        # Now, and not after minutes of work.
+        out.parent.mkdir(parents=True, exist_ok=True)
     with steps() as told:
         numbers = gather(session(), tables, told, period)
         told("Drawing the page")
-    for file in write_report(numbers, document, out):
-        click.echo(file)
+    with _named(out):
+        for file in write_report(numbers, document, out):
+            click.echo(file)
+
+
+@contextmanager
+def _named(out: Path) -> Iterator[None]:
+    """Name the file where nothing can be written."""
+    try:
+        yield
+    except OSError as error:
+        raise PipelineError(f"--out {out}: {error.filename}: {error.strerror}") from None
 
 
 def _document(file: Path | None) -> Document:

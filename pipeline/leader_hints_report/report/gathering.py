@@ -5,6 +5,7 @@ from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, cast
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
@@ -33,6 +34,8 @@ from leader_hints_report.tables.incidents import members
 #: Ranks are right within one in so many: as good as exact for a page, in bounded memory.
 _ACCURACY: Final = 10_000
 
+#: What Spark calls files that it cannot read.
+_UNREADABLE: Final = "[FAILED_READ_FILE"
 #: Of a millisecond: clocks tell no less.
 _DIGITS: Final = 3
 
@@ -53,14 +56,29 @@ def gather(
     ``folder``: what `batch` or `stream` wrote. ``told``: is called with a word for each query.
     ``period``: the days that the report is about.
 
-    :raises PipelineError: there is no such folder.
+    :raises PipelineError: there is no such folder, or a table cannot be read.
     """
-    if not Files(session).exists(folder):
+    if not Files(session).is_folder(folder):
         raise PipelineError(
             f"--tables {folder}: there is no such folder; give what was --out of "
             "`leader-hints-report batch`"
         )
     tables = Tables(Store(session, folder), period)
+    try:
+        found = _found(tables, told)
+    except Py4JJavaError as error:
+        if _UNREADABLE not in str(error):
+            raise
+        raise PipelineError(
+            f"--tables {folder}: a file of a table cannot be read; is `leader-hints-report batch` "
+            "at work? Else make the tables again with its --rebuild"
+        ) from None
+    name = listings.SOFTWARE.name
+    found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
+    return Numbers(listings=found)
+
+
+def _found(tables: Tables, told: Callable[[str], None]) -> dict[str, Rows]:
     hours = hourly(tables).persist()
     of_hours = {listings.COST: cost, listings.SOFTWARE: software}
     found = {}
@@ -72,9 +90,7 @@ def gather(
             frame = _GATHERED[listing](tables)
         found[listing.name] = _rows(listing, frame)
     hours.unpersist()
-    name = listings.SOFTWARE.name
-    found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
-    return Numbers(listings=found)
+    return found
 
 
 def _with_upgrades(rows: tuple[Row, ...]) -> tuple[Row, ...]:

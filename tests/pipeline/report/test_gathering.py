@@ -66,9 +66,21 @@ def test_no_folder_is_an_error_and_an_empty_one_is_empty(
 ) -> None:
     with pytest.raises(PipelineError, match=r"nowhere: there is no such folder; give .*batch"):
         _gather(spark, tmp_path / "nowhere")
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(PipelineError, match="file: there is no such folder"):
+        _gather(spark, file)
     found = _gather(spark, tmp_path)
     assert found.empty
     assert found.listings.keys() == {listing.name for listing in listings.LISTINGS}
+
+
+def test_a_table_that_cannot_be_read_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "tables" / columns.RECOVERIES.name / "day=2026-03-29" / "cluster=c1"
+    table.mkdir(parents=True)
+    (table / "part-0.parquet").write_bytes(b"half of a file")
+    with pytest.raises(PipelineError, match=r"a file of a table cannot be read; .*--rebuild"):
+        _gather(spark, tmp_path)
 
 
 def test_errors_that_waited_for_metadata_by_what_came_of_it(
