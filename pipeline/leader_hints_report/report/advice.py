@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 from leader_hints_report.report import listings
 from leader_hints_report.report.format import count, milliseconds, rate
 from leader_hints_report.report.listings import Listing, Numbers, Row
+from leader_hints_report.report.upgrades import uses_hints
 from leader_hints_report.text import escape, shorten
 
 #: Software that the box shows, steps that it names.
@@ -100,7 +101,7 @@ def _happened(numbers: Numbers, cost: Row | None) -> Iterator[str]:
         f"{count(_number(cost[name]))} {words}"
         for name, words in (
             ("hinted", "began with a hint"),
-            ("observed", "would have, and were only observed"),
+            ("observed", "would have begun with one, and were only observed"),
             ("missed", "missed one"),
             ("cannot", "could take none"),
         )
@@ -143,7 +144,14 @@ def _cost_of(row: Row) -> Cost:
 
 def _upgrade(row: Row) -> str:
     to = escape(str(row["upgrade_to"]))
-    return f"upgrade to {to}" if to else "if it used hints"
+    if to:
+        return f"upgrade to {to}"
+    # It uses them, but not in the versions of the protocol that it used there.
+    return "in newer versions of the protocol" if _uses_hints(row) else "if it used hints"
+
+
+def _uses_hints(row: Row) -> bool:
+    return uses_hints(str(row["software"]), str(row["software_version"]))
 
 
 def _unmeasured(numbers: Numbers, cost: Row | None) -> Iterator[str]:
@@ -189,17 +197,11 @@ def _repairs(numbers: Numbers) -> Iterator[Step]:
 def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
     if cost is None:
         return
-    if _number(cost["gain_day_ms"]) > 0:
-        saves = _with_interval(cost, "gain_day_ms", "gain_low_ms", "gain_high_ms")
-        yield Step(
-            _number(cost["gain_day_ms"]),
-            "Turn hints on where they are only observed (hints: on)",
-            f"Forecast: it would reach {rate(_number(cost['reach_day']))} first errors a day, and "
-            f"save about {saves} a day.",
-        )
     rows = [row for row in numbers.rows(listings.SOFTWARE) if row["cannot"]]
+    if _number(cost["gain_day_ms"]) > 0:
+        yield _forecast(cost, sum(_number(row["cannot"]) for row in rows if _uses_hints(row)))
     yield from (_upgrade_step(row) for row in rows if row["upgrade_to"])
-    others = [row for row in rows if not row["upgrade_to"]]
+    others = [row for row in rows if not row["upgrade_to"] and not _uses_hints(row)]
     if others:
         names = ", ".join(dict.fromkeys(_name(row) for row in others[:3]))
         lost = milliseconds(_sum(others, "lost_day_ms"))
@@ -218,6 +220,22 @@ def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
                 f"See why hints were missed: {row['reason']}",
                 f"{about} At most {milliseconds(_number(row['lost_ms']) / days)} a day.",
             )
+
+
+def _forecast(cost: Row, in_old_versions: float) -> Step:
+    saves = _with_interval(cost, "gain_day_ms", "gain_low_ms", "gain_high_ms")
+    more = ""
+    if in_old_versions:
+        more = (
+            f" Sidecars that observe raise no versions, so {_counted(in_old_versions, 'episode')} "
+            "in old versions of the protocol may come on top."
+        )
+    return Step(
+        _number(cost["gain_day_ms"]),
+        "Turn hints on where they are only observed (hints: on)",
+        f"Forecast: it would reach {rate(_number(cost['reach_day']))} first errors a day, and "
+        f"save about {saves} a day.{more}",
+    )
 
 
 def _upgrade_step(row: Row) -> Step:

@@ -30,6 +30,8 @@ _HOUR_US: Final = 3_600_000_000
 _HOURS_A_DAY: Final = 24
 #: The share of observed recoveries that are taken to have found fresh Metadata at once.
 _QUICK: Final = 0.1
+#: What makes slower ones than this share slow is mostly nothing that a hint shortens.
+_SLOW: Final = 0.95
 _ACCURACY: Final = 10_000
 #: The reason of a follower's fetch.
 _REPLICA: Final = "replica"
@@ -135,7 +137,10 @@ def _episodes(tables: Tables) -> DataFrame:
     met = met.join(F.broadcast(_with_hints(met)), [*_ALIKE], "left")
     return met.withColumns(
         {
-            "saved": F.when(F.col("would_hint"), recovery - predicted),
+            "saved": F.when(
+                F.col("would_hint") & recovery.isNotNull(),
+                F.least(recovery, "most_ms") - predicted,
+            ),
             "in_vain": F.when(F.col("observed") & (F.col("kind") == "missed"), hold),
             "upgraded": F.when(
                 F.col("reason").isin(*CANNOT),
@@ -146,18 +151,24 @@ def _episodes(tables: Tables) -> DataFrame:
 
 
 def _after_hints(met: DataFrame) -> DataFrame:
-    """``after_ms``: the client's own time from a hint to the success, by client version and API;
-    absent where too little is known."""
+    """By client version and API ``after_ms``, the client's own time from a hint to the success;
+    absent where too little is known. ``most_ms``: what a recovery counts at most; absent: all."""
     recovery = F.col("recovery_ms")
     after = F.when(F.col("hinted"), recovery - F.coalesce("hold_ms", F.lit(0.0)))
-    quick = F.when(F.col("would_hint"), recovery)
+    observed = F.when(F.col("would_hint"), recovery)
     found = met.groupBy(*CLIENT_VERSION).agg(
-        F.when(F.count(after) >= LEAST, F.avg(after)).alias("hinted_ms"),
-        F.when(F.count(quick) >= LEAST, F.percentile_approx(quick, _QUICK, _ACCURACY)).alias(
-            "quick_ms"
-        ),
+        F.when(F.count(after) >= LEAST, F.avg(after)).alias("measured_ms"),
+        F.when(
+            F.count(observed) >= LEAST,
+            F.percentile_approx(observed, [_QUICK, _SLOW], _ACCURACY),
+        ).alias("ends"),
     )
-    return found.select(*CLIENT_VERSION, F.coalesce("hinted_ms", "quick_ms").alias("after_ms"))
+    measured, ends = F.col("measured_ms"), F.col("ends")
+    return found.select(
+        *CLIENT_VERSION,
+        F.coalesce(measured, ends[0]).alias("after_ms"),
+        F.when(measured.isNull(), ends[1]).alias("most_ms"),
+    )
 
 
 def _with_hints(met: DataFrame) -> DataFrame:

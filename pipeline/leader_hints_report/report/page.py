@@ -216,7 +216,8 @@ def _opened(numbers: Numbers) -> Iterator[_Opened]:
             f"{show(Kind.TEXT, row['kind'])}, {show(Kind.SECONDS, row['seconds'])}, "
             f"{show(Kind.COUNT, row['errors'])} errors, {show(Kind.MS, row['lost_ms'])} lost"
         )
-        brokers = f"Leaders left brokers {row['brokers_left']}; came to {row['brokers_joined']}."
+        left, joined = row["brokers_left"], row["brokers_joined"]
+        brokers = f"Leaders left brokers {left} and came to {joined}." if left and joined else ""
         yield _Opened(
             f"{began} {show(Kind.TEXT, row['cluster'])}: {cost}",
             show(Kind.TEXT, brokers),

@@ -25,15 +25,26 @@ _NUMBERS: Final = re.compile(r"v?([0-9]{1,9})(?:\.([0-9]{1,9}))?", re.ASCII)
 def upgrade_to(software: str, version: str) -> str:
     """The first version of a client's software that uses hints; empty where this one does, or none
     is known to."""
+    since, own = _since(software, version)
+    if not since or not _is_older(own, since):
+        return ""
+    return since if own == version else f"one with librdkafka {since}"
+
+
+def uses_hints(software: str, version: str) -> bool:
+    """Whether a client's software is known to use hints in this version."""
+    since, own = _since(software, version)
+    return bool(since and _numbers(own)) and not _is_older(own, since)
+
+
+def _since(software: str, version: str) -> tuple[str, str]:
+    """The first version that uses hints, and the one to compare with it."""
     binding = _BINDING.search(version)
     if binding is not None:
-        since = SINCE["librdkafka"]
-        newer = _is_older(version[binding.end() :], since)
-        return f"one with librdkafka {since}" if newer else ""
-    since = SINCE.get(software, "")
+        return SINCE["librdkafka"], version[binding.end() :]
     if software == "apache-kafka-java" and version.endswith(_PLATFORM):
-        since = "7.7"
-    return since if since and _is_older(version, since) else ""
+        return "7.7", version
+    return SINCE.get(software, ""), version
 
 
 def _is_older(version: str, since: str) -> bool:

@@ -60,8 +60,8 @@ def test_it_says_what_happened_and_what_it_cost_a_day() -> None:
     assert told.happened == [
         "7 leader moves in 3 incidents on 2 days (roll 2, failure 1).",
         "Clients lost a partition 100 times, with 150 errors.",
-        "Of these, 40 began with a hint; 30 would have, and were only observed; 20 missed one; "
-        "10 could take none.",
+        "Of these, 40 began with a hint; 30 would have begun with one, and were only "
+        "observed; 20 missed one; 10 could take none.",
     ]
     assert told.cost == [
         "Clients waited 10 s (8 s to 12 s) a day for their leaders, all of them together.",
@@ -125,6 +125,14 @@ def test_what_gains_most_comes_first() -> None:
         "upgrade to 1.17: not known",
         "if it used hints: not known",
     ]
+
+
+def test_software_that_uses_hints_needs_no_upgrade_for_newer_versions_of_the_protocol() -> None:
+    new = _software("apache-kafka-java", "3.9.1", cannot=7, upgrade_day_ms=2_000.0)
+    told = _advise(software=[new])
+    (step,) = told.steps
+    assert "so 7 episodes in old versions of the protocol may come on top." in step.why
+    assert told.costs[0].gain == "in newer versions of the protocol: 2 s"
 
 
 def test_hints_that_would_save_nothing_are_not_advised() -> None:

@@ -67,7 +67,7 @@ def test_the_forecast_comes_true_when_hints_are_turned_on(spark: SparkSession) -
     saved = before[0] - after[0]
     assert told["days"] == 1
     assert told["reach_day"] == after[1] > 500
-    assert told["gain_day_ms"] == pytest.approx(saved, rel=0.2)
+    assert told["gain_day_ms"] == pytest.approx(saved, rel=0.1)
     assert told["gain_low_ms"] < saved < told["gain_high_ms"]
     assert (told["hinted"], told["forecast_bare"]) == (0, 0)
 

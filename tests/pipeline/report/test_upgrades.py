@@ -4,26 +4,27 @@ import pytest
 
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.versions.client_capabilities import BUILT_IN, KIP_951, OWN_NAME
-from leader_hints_report.report.upgrades import SINCE, upgrade_to
+from leader_hints_report.report.upgrades import SINCE, upgrade_to, uses_hints
 
 
 @pytest.mark.parametrize(
-    ("software", "version", "to"),
+    ("software", "version", "to", "uses"),
     [
-        ("apache-kafka-java", "2.8.2", "3.7"),
-        ("apache-kafka-java", "3.7.0", ""),
-        ("apache-kafka-java", "7.6.1-ccs", "7.7"),
-        ("apache-kafka-java", "7.8.0-ce", ""),
-        ("apache-kafka-java", "unknown", ""),
-        ("kgo", "v1.16.1", "1.17"),
-        ("confluent-kafka-python", "2.3.0-rdkafka-2.3.0", "one with librdkafka 2.5"),
-        ("any-binding", "v0.1-librdkafka-v2.8.0", ""),
-        ("sarama", "1.43.0", ""),
-        ("", "", ""),
+        ("apache-kafka-java", "2.8.2", "3.7", False),
+        ("apache-kafka-java", "3.7.0", "", True),
+        ("apache-kafka-java", "7.6.1-ccs", "7.7", False),
+        ("apache-kafka-java", "7.8.0-ce", "", True),
+        ("apache-kafka-java", "unknown", "", False),
+        ("kgo", "v1.16.1", "1.17", False),
+        ("confluent-kafka-python", "2.3.0-rdkafka-2.3.0", "one with librdkafka 2.5", False),
+        ("any-binding", "v0.1-librdkafka-v2.8.0", "", True),
+        ("sarama", "1.43.0", "", False),
+        ("", "", "", False),
     ],
 )
-def test_the_version_to_upgrade_to(software: str, version: str, to: str) -> None:
+def test_the_version_to_upgrade_to(software: str, version: str, to: str, *, uses: bool) -> None:
     assert upgrade_to(software, version) == to
+    assert uses_hints(software, version) == uses
 
 
 def test_versions_are_those_of_the_proxy() -> None:
