@@ -101,8 +101,8 @@ def _happened(numbers: Numbers, cost: Row | None) -> Iterator[str]:
         f"{count(_number(cost[name]))} {words}"
         for name, words in (
             ("hinted", "began with a hint"),
-            ("observed", "would have begun with one, and were only observed"),
-            ("missed", "missed one"),
+            ("observed", "would have begun with a hint, and were only observed"),
+            ("missed", "missed a hint"),
             ("cannot", "could take none"),
         )
         if cost[name]
@@ -198,7 +198,7 @@ def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
     if cost is None:
         return
     rows = [row for row in numbers.rows(listings.SOFTWARE) if row["cannot"]]
-    if _number(cost["gain_day_ms"]) > 0:
+    if _number(cost["gain_day_ms"]) > 0 and _still_observed(numbers):
         yield _forecast(cost, sum(_number(row["cannot"]) for row in rows if _uses_hints(row)))
     yield from (_upgrade_step(row) for row in rows if row["upgrade_to"])
     others = [row for row in rows if not row["upgrade_to"] and not _uses_hints(row)]
@@ -220,6 +220,12 @@ def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
                 f"See why hints were missed: {row['reason']}",
                 f"{about} At most {milliseconds(_number(row['lost_ms']) / days)} a day.",
             )
+
+
+def _still_observed(numbers: Numbers) -> bool:
+    """Whether there were errors that were only observed on the last day that had errors."""
+    last = next((row for row in numbers.rows(listings.DAYS) if row["episodes"]), None)
+    return last is None or last["observed_ms"] is not None
 
 
 def _forecast(cost: Row, in_old_versions: float) -> Step:

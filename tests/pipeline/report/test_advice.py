@@ -60,8 +60,8 @@ def test_it_says_what_happened_and_what_it_cost_a_day() -> None:
     assert told.happened == [
         "7 leader moves in 3 incidents on 2 days (roll 2, failure 1).",
         "Clients lost a partition 100 times, with 150 errors.",
-        "Of these, 40 began with a hint; 30 would have begun with one, and were only "
-        "observed; 20 missed one; 10 could take none.",
+        "Of these, 40 began with a hint; 30 would have begun with a hint, and were only observed; "
+        "20 missed a hint; 10 could take none.",
     ]
     assert told.cost == [
         "Clients waited 10 s (8 s to 12 s) a day for their leaders, all of them together.",
@@ -125,6 +125,14 @@ def test_what_gains_most_comes_first() -> None:
         "upgrade to 1.17: not known",
         "if it used hints: not known",
     ]
+
+
+def test_hints_that_have_been_turned_on_since_are_not_advised() -> None:
+    before = row(listings.DAYS, day="2026-01-01", observed_ms=5.0)
+    quiet = row(listings.DAYS, day="2026-01-03", episodes=None, observed_ms=None)
+    after = row(listings.DAYS, day="2026-01-02", observed_ms=None)
+    assert len(_advise(days=[quiet, before]).steps) == 1
+    assert _advise(days=[quiet, after, before]).steps == []
 
 
 def test_software_that_uses_hints_needs_no_upgrade_for_newer_versions_of_the_protocol() -> None:
