@@ -82,14 +82,16 @@ def _found(tables: Tables, told: Callable[[str], None]) -> dict[str, Rows]:
     hours = hourly(tables).persist()
     of_hours = {listings.COST: cost, listings.SOFTWARE: software}
     found = {}
-    for listing in listings.LISTINGS:
-        told(listing.title)
-        if listing in of_hours:
-            frame = of_hours[listing](hours, tables)
-        else:
-            frame = _GATHERED[listing](tables)
-        found[listing.name] = _rows(listing, frame)
-    hours.unpersist()
+    try:
+        for listing in listings.LISTINGS:
+            told(listing.title)
+            if listing in of_hours:
+                frame = of_hours[listing](hours, tables)
+            else:
+                frame = _GATHERED[listing](tables)
+            found[listing.name] = _rows(listing, frame)
+    finally:
+        hours.unpersist()
     return found
 
 
