@@ -75,7 +75,8 @@ def gather(
         ) from None
     name = listings.SOFTWARE.name
     found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
-    return Numbers(listings=found)
+    first, last = (None if day is None else day.isoformat() for day in period)
+    return Numbers(listings=found, first_day=first, last_day=last)
 
 
 def _found(tables: Tables, told: Callable[[str], None]) -> dict[str, Rows]:

@@ -59,6 +59,8 @@ class Numbers(BaseModel):
 
     version: int = Field(default=1, description="Of this form. Within one, names are only added.")
     listings: dict[str, Rows] = Field(description="By the name of the listing.")
+    first_day: str | None = Field(default=None, description="No earlier day was asked for.")
+    last_day: str | None = Field(default=None, description="No later day was asked for.")
 
     def rows(self, listing: Listing) -> tuple[Row, ...]:
         """The rows of a listing; none where it is not there."""

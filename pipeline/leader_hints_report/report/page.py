@@ -140,6 +140,7 @@ def make_page(numbers: Numbers, kip951: Document) -> str:
     return _template().render(
         empty=numbers.empty,
         span=_span(numbers),
+        asked=_asked(numbers),
         advice=advise(numbers),
         tiles=_tiles(numbers),
         sections=[_shown(section, numbers) for section in _SECTIONS],
@@ -258,6 +259,16 @@ def _span(numbers: Numbers) -> tuple[str, str] | None:
     if not rows:
         return None
     return min(str(row["first_day"]) for row in rows), max(str(row["last_day"]) for row in rows)
+
+
+def _asked(numbers: Numbers) -> str:
+    """Which days were asked for; empty: all."""
+    words = [
+        f"{word} {day}"
+        for word, day in (("from", numbers.first_day), ("to", numbers.last_day))
+        if day is not None
+    ]
+    return " ".join(words)
 
 
 def _tiles(numbers: Numbers) -> list[tuple[str, str]]:

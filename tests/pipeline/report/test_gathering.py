@@ -94,6 +94,7 @@ def test_errors_that_waited_for_metadata_by_what_came_of_it(
     other = _recovery(1e6, hinted=False, observed=False)
     write(columns.RECOVERIES, [*settled, late, *other_day, other])
     found = gather(spark, str(tmp_path), lambda _: None, Period(_DAY, _DAY))
+    assert (found.first_day, found.last_day) == ("2026-03-29", "2026-03-29")
     first, second = found.rows(listings.SETTLED)
     assert (first["settling"], first["episodes"], first["lost_ms"]) == ("metadata_behind", 1, 200.0)
     assert (second["settling"], second["episodes"], second["errors"]) == ("settled", 3, 6)

@@ -143,6 +143,14 @@ def test_without_rows_it_says_so() -> None:
     assert "87.2 %" in page
 
 
+def test_days_that_were_asked_for_are_named() -> None:
+    asked = {"first_day": "2026-01-02", "last_day": "2026-01-09"}
+    for numbers in (make_numbers(), make_fleet()):
+        page = make_page(numbers.model_copy(update=asked), make_document(None))
+        assert "days from 2026-01-02 to 2026-01-09" in page
+    assert "asked for" not in make_page(make_fleet(), make_document(None))
+
+
 def test_a_part_without_rows_says_so() -> None:
     numbers = make_numbers(incidents=[row(listings.INCIDENTS, kind="roll")])
     text = _Seen(make_page(numbers, make_document(None))).text
