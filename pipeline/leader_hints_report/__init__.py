@@ -7,7 +7,8 @@ commands; those about synthetic journals are in generator.
 - batch: one run over what is new; streaming: the same while journals are written.
 - store: events and tables of an output folder, and which inputs they come from.
 - lock: one run at a time in an output folder.
-- spark_session: Spark's settings and flags; progress: the present step, on a terminal.
+- spark_session: Spark's settings and flags; spark_messages: what it writes as it starts.
+- progress: the present step, on a terminal.
 - cli: the command; journal_options: the options of subcommands that take in a journal.
 - errors: those that an operator can fix; text: foreign text, made safe to show.
 

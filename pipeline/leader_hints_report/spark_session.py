@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 
 from leader_hints_report.errors import PipelineError
+from leader_hints_report.spark_messages import kept_back
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -114,7 +115,8 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
 
     :raises PipelineError: Java is missing, or does not start.
     """
-    from pyspark.errors import PySparkRuntimeError
+    from py4j.protocol import Py4JJavaError
+    from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
     java = _java()
@@ -124,16 +126,32 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
     for name, value in settings_of(master, conf, packages).items():
         builder = builder.config(name, value)
     try:
-        session = builder.getOrCreate()
-    except PySparkRuntimeError as error:
-        if error.getCondition() != "JAVA_GATEWAY_EXITED":
-            raise
-        raise PipelineError(
-            f"Spark does not start with {java}; it needs Java {_JAVA} or newer, and working --conf"
-        ) from error
+        with kept_back() as messages:
+            session = builder.getOrCreate()
+            # Settings of SQL are read only now.
+            session.conf.get("spark.sql.session.timeZone")
+    except PySparkException as error:
+        if error.getCondition() == "JAVA_GATEWAY_EXITED":
+            reason = messages.reason().rstrip(".")
+            raise PipelineError(
+                f"Spark does not start with {java}: {reason}; it needs Java {_JAVA} or newer, and "
+                "working --master and --conf"
+            ) from None
+        raise PipelineError(_refused(error, getattr(error, "_origin", None))) from None
+    except Py4JJavaError as error:
+        raise PipelineError(_refused(error, error.java_exception)) from None
     session.sparkContext.setLogLevel("ERROR")
     remember_classes(session)
     return session
+
+
+def _refused(error: Exception, of_java: Any) -> str:
+    """Say in a line that Java's first cause is what Spark does not start for."""
+    while of_java is not None and of_java.getCause() is not None:
+        of_java = of_java.getCause()
+    reason = str(of_java.getMessage() if of_java is not None else error)
+    (first, *_) = reason.strip().splitlines() or [""]
+    return f"Spark does not start: {first}; see --master and --conf"
 
 
 def _java() -> str:

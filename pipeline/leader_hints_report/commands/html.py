@@ -1,8 +1,10 @@
 """`leader-hints-report html`: the report as one page, and its numbers as JSON and CSV."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 import click
 
@@ -13,6 +15,10 @@ from leader_hints_report.spark_session import takes_session
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+#: A day in UTC.
+_DAY: Final = click.DateTime(["%Y-%m-%d"])
 
 
 @click.command("html")
@@ -31,21 +37,47 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="kip951.json that `leader-hints-report kip951 --out` wrote, to show own samples too.",
 )
+@click.option(
+    "--from", "first", type=_DAY, metavar="DAY", help="The first day, as 2026-01-31; UTC."
+)
+@click.option("--to", "last", type=_DAY, metavar="DAY", help="Last day, which is included.")
 @takes_session
 def command(
-    session: "Callable[[], SparkSession]", tables: str, out: Path, kip951: Path | None
+    session: "Callable[[], SparkSession]",
+    tables: str,
+    out: Path,
+    kip951: Path | None,
+    first: datetime | None,
+    last: datetime | None,
 ) -> None:
     """Write the report: one HTML page that needs nothing besides itself."""
     # Drawing is imported only here, too: it takes its time.
     from leader_hints_report.report.files import write_report
     from leader_hints_report.report.gathering import gather
+    from leader_hints_report.report.period import Period
 
     document = _document(kip951)
+    if first is not None and last is not None and last < first:
+        raise PipelineError(f"--to {last:%Y-%m-%d} is before --from {first:%Y-%m-%d}")
+    period = Period(first and first.date(), last and last.date())
+    with _named(out):
+        # Now, and not after minutes of work.
+        out.parent.mkdir(parents=True, exist_ok=True)
     with steps() as told:
-        numbers = gather(session(), tables, told)
+        numbers = gather(session(), tables, told, period)
         told("Drawing the page")
-    for file in write_report(numbers, document, out):
-        click.echo(file)
+    with _named(out):
+        for file in write_report(numbers, document, out):
+            click.echo(file)
+
+
+@contextmanager
+def _named(out: Path) -> Iterator[None]:
+    """Name the file where nothing can be written."""
+    try:
+        yield
+    except OSError as error:
+        raise PipelineError(f"--out {out}: {error.filename}: {error.strerror}") from None
 
 
 def _document(file: Path | None) -> Document:

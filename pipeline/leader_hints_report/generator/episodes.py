@@ -18,18 +18,22 @@ from leader_hints_report.generator.fleet import (
 )
 
 _CLIENTS: Final = 8
+_FRESH: Final = 0.3
 
 
 def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
     """What each client meets at a move."""
     met = _clients(moves, fleet)
-    can, observed = F.col("of")["can"], observes(F.col("before"))
+    can, observed = F.col("of")["can"], observes(fleet, F.col("before"))
     could = can & (F.col("luck") > 0.1)
     met = met.withColumns({"hinted": could & ~observed, "would_hint": could & observed})
+    # One that could use a hint and got none finds fresh Metadata at once, now and then.
+    fresh = F.col("would_hint") & (F.col("tries") < _FRESH)
+    quick = F.col("hinted") | fresh
     # A client with a hint needs one error; others ask two or three times, 40 ms apart.
-    errors = F.when(F.col("hinted"), 1).otherwise(F.floor(F.col("tries") * 2) + 1).cast("int")
+    errors = F.when(quick, 1).otherwise(F.floor(F.col("tries") * 2) + 1).cast("int")
     met = met.withColumn("errors", errors)
-    recovery = F.when(F.col("hinted"), 5_000 + F.col("pace") * 30_000).otherwise(
+    recovery = F.when(quick, 5_000 + F.col("pace") * 30_000).otherwise(
         F.col("errors") * 60_000 + F.col("pace") * 100_000
     )
     reason = F.when(~can, "version_without_field").when(~could, "hold_expired")

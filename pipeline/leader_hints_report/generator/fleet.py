@@ -17,6 +17,8 @@ SLOT_S: Final = 1800
 #: What happens in one half hour after the other. An election brings partitions back to the broker
 #: that failed; to the pipeline it is of no kind of its own.
 KINDS: Final = ("roll", "reassignment", "failure", "election")
+#: Modes of its sidecars' hints.
+MIXED, OBSERVE, ON = HINTS = ("mixed", "observe", "on")
 #: Software, version, and whether it can use hints.
 SOFTWARE: Final = (
     ("apache-kafka-java", "3.9.1", True),
@@ -32,7 +34,10 @@ _MOVES_SHARE: Final = 0.4
 
 @dataclass(frozen=True)
 class Fleet:
-    """What to make. ``hot``: the share of events that one partition has besides its own."""
+    """What to make. ``hot``: the share of events that one partition has besides its own.
+
+    ``hints``: the mode of all sidecars; ``mixed``: one of each cluster observes, the others are on.
+    """
 
     sidecars: int
     hours: int
@@ -40,6 +45,7 @@ class Fleet:
     seed: int
     skew_ms: float = 20.0
     hot: float = 0.0
+    hints: str = MIXED
 
     @property
     def clusters(self) -> int:
@@ -75,9 +81,9 @@ def sidecar_name(cluster: Column, broker: Column) -> Column:
     return F.format_string("sidecar-%03d-%d", cluster.cast("int"), broker.cast("int"))
 
 
-def observes(broker: Column) -> Column:
+def observes(fleet: Fleet, broker: Column) -> Column:
     """Whether the sidecar in front of a broker only counts hints."""
-    return broker == BROKERS - 1
+    return broker == BROKERS - 1 if fleet.hints == MIXED else F.lit(fleet.hints == OBSERVE)
 
 
 def skew_us(fleet: Fleet, sidecar: str) -> Column:

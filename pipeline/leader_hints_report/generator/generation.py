@@ -6,7 +6,7 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.generator import lines
 from leader_hints_report.generator.answers import write_answers
 from leader_hints_report.generator.episodes import made_episodes
-from leader_hints_report.generator.fleet import BROKERS, Fleet
+from leader_hints_report.generator.fleet import BROKERS, HINTS, Fleet
 from leader_hints_report.generator.journals import numbered, write_journals
 from leader_hints_report.generator.moves import made_moves
 
@@ -18,6 +18,8 @@ def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
     """
     if fleet.sidecars < BROKERS or fleet.sidecars % BROKERS:
         raise PipelineError(f"--sidecars: a multiple of {BROKERS} is needed, one for each broker")
+    if fleet.hints not in HINTS:
+        raise PipelineError(f"--hints: one of {', '.join(HINTS)} is needed")
     if fleet.hours < 1:
         raise PipelineError("--hours: at least 1 is needed")
     moves = made_moves(session, fleet).persist()

@@ -28,7 +28,7 @@ def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
     end = BEGIN + fleet.hours * 3600 * SECOND
     each = session.range(fleet.sidecars).select(
         sidecar_name(F.floor(F.col("id") / BROKERS), F.col("id") % BROKERS).alias("sidecar"),
-        F.when(observes(F.col("id") % BROKERS), "observe").otherwise("on").alias("hints"),
+        F.when(observes(fleet, F.col("id") % BROKERS), "observe").otherwise("on").alias("hints"),
     )
     start = each.select(
         "sidecar",

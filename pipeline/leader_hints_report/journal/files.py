@@ -33,6 +33,11 @@ class Files:
         at, system = self._at(path)
         return bool(system.exists(at))
 
+    def is_folder(self, path: str) -> bool:
+        """Whether there is such a folder."""
+        at, system = self._at(path)
+        return bool(system.exists(at)) and bool(system.getFileStatus(at).isDirectory())
+
     def whole(self, path: str) -> str:
         """The path with its scheme and from the root on."""
         at, system = self._at(path)

@@ -105,7 +105,14 @@ def set_height(figure: Figure, pixels: float) -> None:
 
 def put_legend(axes: Axes, columns: int) -> None:
     """Put the legend above the axes, where it hides nothing."""
-    axes.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=columns, borderaxespad=0.2)
+    axes.legend(
+        loc="lower left",
+        bbox_to_anchor=(0, 1),
+        ncols=columns,
+        borderaxespad=0.2,
+        handlelength=1.6,
+        columnspacing=1.0,
+    )
 
 
 def _svg(alt: str, into: Draw, width: int) -> Markup:

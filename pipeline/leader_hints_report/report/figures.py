@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
 
 from matplotlib import dates
@@ -26,6 +26,9 @@ from leader_hints_report.report.format import milliseconds
 from leader_hints_report.report.listings import Numbers, Row
 from leader_hints_report.text import shorten
 
+#: Percentiles that are marked in curves.
+_MARKED: Final = (50, 99)
+_MARK: Final = {Ink.WITH: "o", Ink.WITHOUT: "s"}
 #: Draws one figure; nothing where there is nothing to be drawn.
 DrawNumbers = Callable[[Numbers], Drawing | None]
 
@@ -33,6 +36,25 @@ DrawNumbers = Callable[[Numbers], Drawing | None]
 _MOST_CLUSTERS: Final = 12
 _MOST_BROKERS: Final = 30
 _MOST_CLIENTS: Final = 20
+_MOST_HEAT_DAYS: Final = 31
+_MOST_TREND_DAYS: Final = 60
+_MOST_TICKS: Final = 6
+#: Narrower parts of a bar have no number, percent.
+_LEAST_LABELLED: Final = 8
+#: Times that people read easily, milliseconds.
+_ROUND_MS: Final = (
+    *(step * 10.0**power for power in range(-1, 5) for step in (1, 2, 5)),
+    *(60_000.0 * step for step in (1, 2, 5, 10, 20, 30)),
+    *(3_600_000.0 * step for step in (1, 2, 5, 12)),
+    *(86_400_000.0 * step * 10**power for power in range(4) for step in (1, 2, 5)),
+)
+#: What may come of an error: label, colour, hatch, name.
+_OUTCOMES: Final = (
+    ("with a hint", Ink.WITH, "", "hinted"),
+    ("only observed", Ink.OTHER, "///", "observed"),
+    ("missed", Ink.WITHOUT, "\\\\", "missed"),
+    ("could take none", Ink.NOTHING, "", "cannot"),
+)
 
 _KINDS: Final = {
     "roll": ("o", Ink.WITH),
@@ -78,10 +100,28 @@ def _curves(axes: Axes, rows: Sequence[Row]) -> None:
         if points:
             times, percents = zip(*points, strict=True)
             axes.step(times, percents, where="post", label=label, color=ink, linestyle=dashes)
+            _mark(axes, times, ink)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: milliseconds(value)))
     axes.xaxis.set_minor_formatter(NullFormatter())
     axes.grid(visible=True)
+
+
+def _mark(axes: Axes, times: Sequence[float], ink: Ink) -> None:
+    """Mark the median and the 99th percentile, and say what they are."""
+    for percent in _MARKED:
+        if len(times) <= percent:
+            continue
+        axes.plot(times[percent], percent, _MARK[ink], color=ink, markersize=6)
+        axes.annotate(
+            f"p{percent} {milliseconds(times[percent])}",
+            (times[percent], percent),
+            xytext=(6 if ink is Ink.WITHOUT else -6, -4 if percent == _MARKED[0] else -9),
+            textcoords="offset points",
+            ha="left" if ink is Ink.WITHOUT else "right",
+            fontsize=10,
+            color=Ink.TEXT,
+        )
 
 
 def incident_timeline(numbers: Numbers) -> Drawing | None:
@@ -147,39 +187,79 @@ def broker_heat(numbers: Numbers) -> Drawing | None:
         return None
     # The rows come with what lost the most first, so these are the brokers that do.
     brokers = sorted(list(dict.fromkeys(broker for broker, _ in lost))[:_MOST_BROKERS])
-    bounds = _bounds([value for (broker, _), value in lost.items() if broker in brokers])
     several = len({broker.cluster for broker in brokers}) > 1
+    numbered = {broker: number for number, broker in enumerate(brokers)}
+    cells = {
+        (numbered[broker], hour): value
+        for (broker, hour), value in lost.items()
+        if broker in numbered
+    }
+
+    def name(number: int, letters: int) -> str:
+        broker = brokers[number]
+        if several:
+            return f"{shorten(broker.cluster, letters)} / {broker.node}"
+        return f"broker {broker.node}"
+
+    alt = "Time that clients lost, by broker and hour of the day."
+    return _heat(alt, cells, len(brokers), name)
+
+
+def hour_heat(numbers: Numbers) -> Drawing | None:
+    """What errors cost in each hour of each day; the last days."""
+    rows = numbers.rows(listings.HOURS)
+    lost = {
+        (str(row["day"]), int(_number(row["hour"]))): value
+        for row in rows
+        if (value := _number(row["lost_ms"])) > 0
+    }
+    if not lost:
+        return None
+    last = max(date.fromisoformat(day) for day, _ in lost)
+    first = min(date.fromisoformat(day) for day, _ in lost)
+    shown = min((last - first).days + 1, _MOST_HEAT_DAYS)
+    days = [(last - timedelta(days=shown - 1 - number)).isoformat() for number in range(shown)]
+    numbered = {day: number for number, day in enumerate(days)}
+    cells = {(numbered[day], hour): value for (day, hour), value in lost.items() if day in numbered}
+    alt = "Time that clients lost, by day and hour."
+    return _heat(alt, cells, len(days), lambda number, _: days[number][5:])
+
+
+def _heat(
+    alt: str,
+    cells: dict[tuple[int, int], float],
+    lines: int,
+    name: Callable[[int, int], str],
+) -> Drawing:
+    """A line for each of something, a column for each hour. ``cells``: by line and hour; ``name``:
+    of a line, and how many letters there are for it."""
+    bounds = _bounds(list(cells.values()))
+    inks = HEAT[-len(bounds) - 1 :]
 
     def into(figure: Figure, width: int) -> None:
         narrow = width == NARROW
-        set_height(figure, 120 + 18 * len(brokers))
+        set_height(figure, 120 + 18 * lines)
         axes = figure.subplots()
-        for step, ink in enumerate(HEAT):
-            cells = [
-                _cell(hour, brokers.index(broker))
-                for (broker, hour), value in lost.items()
-                if broker in brokers and sum(value > bound for bound in bounds) == step
+        for step, ink in enumerate(inks):
+            paths = [
+                _cell(hour, line)
+                for (line, hour), value in cells.items()
+                if sum(value > bound for bound in bounds) == step
             ]
-            if cells:
-                path = Path.make_compound_path(*cells)
+            if paths:
+                path = Path.make_compound_path(*paths)
                 axes.add_patch(PathPatch(path, facecolor=ink, edgecolor=Ink.FAINT, linewidth=0.5))
         axes.set_xlim(-0.5, 23.5)
-        axes.set_ylim(len(brokers) - 0.5, -0.5)
+        axes.set_ylim(lines - 0.5, -0.5)
         axes.set_xticks(range(0, 24, 4 if narrow else 2))
         letters = 7 if narrow else 24
-        axes.set_yticks(
-            range(len(brokers)),
-            [
-                f"{shorten(broker.cluster, letters)} / {broker.node}"
-                if several
-                else f"broker {broker.node}"
-                for broker in brokers
-            ],
-        )
+        axes.set_yticks(range(lines), [name(line, letters) for line in range(lines)])
         axes.set_xlabel("hour of the day, UTC")
-        names = _bound_names(bounds)
         axes.legend(
-            handles=[Patch(color=ink, label=name) for ink, name in zip(HEAT, names, strict=False)],
+            handles=[
+                Patch(color=ink, label=label)
+                for ink, label in zip(inks, _bound_names(bounds), strict=True)
+            ],
             loc="lower left",
             bbox_to_anchor=(0, 1),
             ncols=3 if narrow else 5,
@@ -188,7 +268,7 @@ def broker_heat(numbers: Numbers) -> Drawing | None:
             columnspacing=1.0,
         )
 
-    return draw("Time that clients lost, by broker and hour of the day.", into)
+    return draw(alt, into)
 
 
 def _cell(column: int, row: int) -> Path:
@@ -198,14 +278,76 @@ def _cell(column: int, row: int) -> Path:
 
 
 def _bounds(values: Sequence[float]) -> tuple[float, ...]:
-    """Powers of ten between the classes; the last class has the largest value."""
-    top = math.ceil(math.log10(max(values)))
-    return tuple(10.0**power for power in range(top - len(HEAT) + 1, top))
+    """Round times between the classes, in about equal ratios from the least value to the
+    largest."""
+    least, largest = min(values), max(values)
+    wanted = (least * (largest / least) ** (number / len(HEAT)) for number in range(1, len(HEAT)))
+    near = (min(_ROUND_MS, key=lambda one: abs(math.log(one / bound))) for bound in wanted)
+    return tuple(sorted(set(near)))
 
 
 def _bound_names(bounds: Sequence[float]) -> list[str]:
     names = [f"to {milliseconds(bound)}" for bound in bounds]
     return [*names, f"above {milliseconds(bounds[-1])}"]
+
+
+def day_trend(numbers: Numbers) -> Drawing | None:
+    """What each of the last days cost, by what came of the errors."""
+    rows = [row for row in numbers.rows(listings.DAYS) if row["day"] is not None]
+    if not any(_number(row["lost_ms"]) for row in rows):
+        return None
+    by_day = {str(row["day"]): row for row in rows}
+    last = date.fromisoformat(max(by_day))
+    first = date.fromisoformat(min(by_day))
+
+    def into(figure: Figure, width: int) -> None:
+        narrow = width == NARROW
+        most = _MOST_TREND_DAYS // (3 if narrow else 1)
+        shown = min((last - first).days + 1, most)
+        days = [(last - timedelta(days=shown - 1 - number)).isoformat() for number in range(shown)]
+        set_height(figure, 260)
+        axes = figure.subplots()
+        below = [0.0] * shown
+        for label, ink, hatch, name in _OUTCOMES:
+            values = [_number(by_day.get(day, {}).get(f"{name}_ms")) for day in days]
+            axes.bar(
+                range(shown),
+                values,
+                bottom=below,
+                width=0.8,
+                color=ink,
+                hatch=hatch,
+                edgecolor=Ink.TEXT,
+                linewidth=0.4,
+                label=label,
+            )
+            below = [done + value for done, value in zip(below, values, strict=True)]
+        if shown <= (5 if narrow else 14):
+            for number, total in enumerate(below):
+                if not total:
+                    continue
+                axes.text(number, total, milliseconds(total), ha="center", va="bottom")
+        step = max(1, math.ceil(shown / (4 if narrow else 12)))
+        axes.set_xticks(range(0, shown, step), [day[5:] for day in days[::step]])
+        _time_ticks(axes, max(below))
+        axes.margins(y=0.12)
+        axes.set_ylabel("time lost")
+        figure.legend(
+            *axes.get_legend_handles_labels(),
+            loc="outside upper left",
+            ncols=2 if narrow else 4,
+            handlelength=1.4,
+            columnspacing=1.0,
+        )
+
+    return draw("Time that clients lost on each day, by what came of their errors.", into)
+
+
+def _time_ticks(axes: Axes, most: float) -> None:
+    """Put ticks at times that people read easily, up to ``most`` milliseconds."""
+    step = next((one for one in _ROUND_MS if most / one <= _MOST_TICKS), _ROUND_MS[-1])
+    ticks = [step * number for number in range(math.floor(most / step) + 1)]
+    axes.set_yticks(ticks, [milliseconds(tick) for tick in ticks])
 
 
 def hint_coverage(numbers: Numbers) -> Drawing | None:
@@ -221,15 +363,8 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
         height = 0.44 if narrow else 0.72
         axes = figure.subplots()
         begin = [0.0] * len(rows)
-        for label, ink, hatch, of in (
-            ("hint given", Ink.WITH, "", "given"),
-            ("only observed", Ink.OTHER, "///", "would_give"),
-            ("none", Ink.NOTHING, "", None),
-        ):
-            shares = [
-                100 * _number(row[of]) / _number(row["errors"]) if of else 100 - done
-                for row, done in zip(rows, begin, strict=True)
-            ]
+        for label, ink, hatch, name in _OUTCOMES:
+            shares = [_share(row, name) for row in rows]
             axes.barh(
                 range(len(rows)),
                 shares,
@@ -241,6 +376,9 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
                 linewidth=0.4,
                 label=label,
             )
+            for number, (share, left) in enumerate(zip(shares, begin, strict=True)):
+                if share >= _LEAST_LABELLED * (2 if narrow else 1):
+                    _put_number(axes, left + share / 2, number, f"{share:.0f} %")
             begin = [done + share for done, share in zip(begin, shares, strict=True)]
         names = [shorten(_client(row), 50 if narrow else 56) for row in rows]
         if narrow:
@@ -256,12 +394,29 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
         figure.legend(
             *axes.get_legend_handles_labels(),
             loc="outside upper left",
-            ncols=3,
+            ncols=2 if narrow else 4,
             handlelength=1.4,
             columnspacing=1.0,
         )
 
     return draw("Share of errors with a hint, by client version and API.", into)
+
+
+def _share(row: Row, name: str) -> float:
+    """Which share of the errors had this outcome, percent. A few of those that could take none had
+    one all the same, where a later error of an episode did."""
+    errors = _number(row["errors"])
+    parts = {"hinted": _number(row["given"]), "observed": _number(row["would_give"])}
+    rest = max(errors - sum(parts.values()), 0.0)
+    parts["cannot"] = min(_number(row["cannot"]), rest)
+    parts["missed"] = rest - parts["cannot"]
+    return 100 * parts[name] / errors
+
+
+def _put_number(axes: Axes, x: float, y: float, number: str) -> None:
+    """Put a number on a bar, on a patch of the page's own colour: it is read on any hatch."""
+    patch = {"boxstyle": "round,pad=0.15", "facecolor": Ink.NOTHING, "edgecolor": "none"}
+    axes.text(x, y, number, ha="center", va="center", fontsize=10, bbox=patch)
 
 
 def _client(row: Row) -> str:

@@ -1,13 +1,18 @@
 """The report's files: the page, and the same numbers as JSON and CSV."""
 
 import json
+import math
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any, Final
 
 from leader_hints_report.kip951.document import Document, csv_files
 from leader_hints_report.report.listings import LISTINGS, Numbers
 from leader_hints_report.report.page import make_page
 from leader_hints_report.text import to_csv
+
+#: The published figures have at most six decimals.
+_DIGITS: Final = 6
 
 
 def write_report(numbers: Numbers, kip951: Document, page: Path) -> Iterator[Path]:
@@ -37,9 +42,22 @@ def to_json(numbers: Numbers, kip951: Document) -> str:
             }
             for listing in LISTINGS
         },
-        "kip951": kip951.model_dump(mode="json"),
+        "kip951": _rounded(kip951.model_dump(mode="json")),
     }
-    return json.dumps(document, indent=1).replace("\x7f", "\\u007f")
+    return json.dumps(document, indent=1, allow_nan=False).replace("\x7f", "\\u007f")
+
+
+def _rounded(value: Any) -> Any:
+    """Averages without the digits that no one measured; what is no number is null."""
+    match value:
+        case dict():
+            return {name: _rounded(one) for name, one in value.items()}
+        case list():
+            return [_rounded(one) for one in value]
+        case float():
+            return round(value, _DIGITS) if math.isfinite(value) else None
+        case _:
+            return value
 
 
 def to_csv_files(numbers: Numbers, kip951: Document) -> Iterator[tuple[str, str]]:

@@ -21,6 +21,11 @@ def count(value: float) -> str:
     return f"{value:,.0f}".replace(",", "\u202f")
 
 
+def rate(value: float) -> str:
+    """A number a day: with three digits where it is small."""
+    return count(value) if abs(value) >= 100 else _three(value)
+
+
 def show(kind: Kind, value: Value) -> str:
     """A value of a listing; nothing for one that is absent."""
     if value is None:
@@ -32,6 +37,8 @@ def show(kind: Kind, value: Value) -> str:
             return milliseconds(float(value) * 1000)
         case Kind.COUNT:
             return count(float(value))
+        case Kind.RATE:
+            return rate(float(value))
         case Kind.YES:
             return "yes" if value else "no"
         case Kind.TIME:

@@ -1,68 +1,132 @@
 """Gathering: the rows of the listings, from the pipeline's tables."""
 
+import math
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta
-from functools import reduce
-from typing import Final
+from datetime import UTC, date, datetime, timedelta
+from typing import Any, Final, cast
 
-from pyspark.sql import Column, DataFrame, SparkSession
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.files import Files
 from leader_hints_report.report import listings
-from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Rows
+from leader_hints_report.report.costs import (
+    KINDS,
+    cost,
+    days_with_journals,
+    hourly,
+    kind,
+    lost,
+    software,
+    takes_none,
+)
+from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Rows, Value
+from leader_hints_report.report.period import Period, Tables
+from leader_hints_report.report.savings import CLIENT_VERSION, saved
+from leader_hints_report.report.upgrades import upgrade_to
 from leader_hints_report.store import Store
 from leader_hints_report.tables import columns
+from leader_hints_report.tables.hints import OBSERVED
+from leader_hints_report.tables.incidents import members
 
-#: Fewest recoveries of each kind from which a saving is estimated, and how many stretches of time
-#: they must be of at least. What moves leaders makes many of them slow or quick together, so for
-#: the interval those of a stretch are one observation.
-_LEAST: Final = 20
-_LEAST_STRETCHES: Final = 10
-_STRETCH_S: Final = 10
-#: So many standard errors on both sides have the truth in 95 of 100 cases.
-_CERTAIN: Final = 1.96
 #: Ranks are right within one in so many: as good as exact for a page, in bounded memory.
 _ACCURACY: Final = 10_000
 
+#: What Spark calls files that it cannot read.
+_UNREADABLE: Final = "[FAILED_READ_FILE"
+#: Of a millisecond: clocks tell no less.
+_DIGITS: Final = 3
 
-#: What a client version is: the rows of a listing.
-_CLIENT_VERSION: Final = ("software", "software_version", "api")
+#: No bound.
+_ALL_DAYS: Final = Period()
 
-Gather = Callable[[Store], DataFrame]
+Gather = Callable[[Tables], DataFrame]
 
 
-def gather(session: SparkSession, folder: str, told: Callable[[str], None]) -> Numbers:
+def gather(
+    session: SparkSession,
+    folder: str,
+    told: Callable[[str], None],
+    period: Period = _ALL_DAYS,
+) -> Numbers:
     """Make the rows of all listings; each costs one query.
 
     ``folder``: what `batch` or `stream` wrote. ``told``: is called with a word for each query.
+    ``period``: the days that the report is about.
 
-    :raises PipelineError: there is no such folder.
+    :raises PipelineError: there is no such folder, or a table cannot be read.
     """
-    if not Files(session).exists(folder):
+    if not Files(session).is_folder(folder):
         raise PipelineError(
             f"--tables {folder}: there is no such folder; give what was --out of "
             "`leader-hints-report batch`"
         )
-    store = Store(session, folder)
+    tables = Tables(Store(session, folder), period)
+    try:
+        found = _found(tables, told)
+    except Py4JJavaError as error:
+        if _UNREADABLE not in str(error):
+            raise
+        raise PipelineError(
+            f"--tables {folder}: a file of a table cannot be read; is `leader-hints-report batch` "
+            "at work? Else make the tables again with its --rebuild"
+        ) from None
+    name = listings.SOFTWARE.name
+    found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
+    first, last = (None if day is None else day.isoformat() for day in period)
+    return Numbers(listings=found, first_day=first, last_day=last)
+
+
+def _found(tables: Tables, told: Callable[[str], None]) -> dict[str, Rows]:
+    hours = hourly(tables).persist()
+    of_hours = {listings.COST: cost, listings.SOFTWARE: software}
     found = {}
-    for listing in listings.LISTINGS:
-        told(listing.title)
-        found[listing.name] = _rows(listing, _GATHERED[listing](store))
-    return Numbers(listings=found)
+    try:
+        for listing in listings.LISTINGS:
+            told(listing.title)
+            if listing in of_hours:
+                frame = of_hours[listing](hours, tables)
+            else:
+                frame = _GATHERED[listing](tables)
+            found[listing.name] = _rows(listing, frame)
+    finally:
+        hours.unpersist()
+    return found
+
+
+def _with_upgrades(rows: tuple[Row, ...]) -> tuple[Row, ...]:
+    return tuple(
+        row | {"upgrade_to": upgrade_to(str(row["software"]), str(row["software_version"]))}
+        for row in rows
+    )
 
 
 def _rows(listing: Listing, frame: DataFrame) -> Rows:
-    names = [column.name for column in listing.columns]
-    times = [column.name for column in listing.columns if column.kind is Kind.TIME]
+    kinds = {column.name: column.kind for column in listing.columns}
+    names = [name for name in kinds if name != "upgrade_to"]
     # As numbers, times do not depend on any time zone.
-    instants = {name: F.unix_micros(name) for name in times}
+    instants = {name: F.unix_micros(name) for name in names if kinds[name] is Kind.TIME}
     found = frame.withColumns(instants).select(*names).limit(listing.most + 1).collect()
     rows: list[Row] = [
-        {**row.asDict(), **{name: _rfc3339(row[name]) for name in times}} for row in found
+        {name: _value(kinds[name], value) for name, value in row.asDict().items()} for row in found
     ]
     return Rows(rows=tuple(rows[: listing.most]), more=len(rows) > listing.most)
+
+
+def _value(kind: Kind, value: Any) -> Value:
+    """A value as reports have it: times as text, numbers without noise. What is no number, as NaN,
+    is absent: JSON has none."""
+    if kind is Kind.TIME:
+        return _rfc3339(value)
+    if isinstance(value, float):
+        return round(value, _DIGITS) if math.isfinite(value) else None
+    if isinstance(value, date):
+        return value.isoformat()
+    if isinstance(value, list):
+        return ", ".join(map(str, value))
+    return cast(Value, value)
 
 
 def _rfc3339(micros: int) -> str:
@@ -70,24 +134,24 @@ def _rfc3339(micros: int) -> str:
     return when.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
-def _clusters(store: Store) -> DataFrame:
-    moves = store.table(columns.LEADER_MOVES.name)
+def _clusters(tables: Tables) -> DataFrame:
+    moves = tables.table(columns.LEADER_MOVES.name)
     of_moves = moves.groupBy("cluster").agg(
-        F.min("day").cast("string").alias("first_day"),
-        F.max("day").cast("string").alias("last_day"),
+        F.min("day").alias("first_day"),
+        F.max("day").alias("last_day"),
         F.count("*").alias("epochs"),
         F.count_if("moved").alias("moved"),
         F.max("sidecars").alias("sidecars"),
         _percentile("apart_corrected_ms", 0.5).alias("apart_p50_ms"),
     )
-    of_clients = store.table(columns.RECOVERIES.name).groupBy("cluster").agg(*_costs())
+    of_clients = tables.table(columns.RECOVERIES.name).groupBy("cluster").agg(*_costs())
     return of_moves.join(of_clients, "cluster", "full").orderBy(*_dearest("cluster"))
 
 
-def _recovery(store: Store) -> DataFrame:
+def _recovery(tables: Tables) -> DataFrame:
     recovery = F.col("recovery_ms")
     return (
-        store.table(columns.RECOVERIES.name)
+        tables.table(columns.RECOVERIES.name)
         .groupBy("api", "hinted")
         .agg(
             *_costs(),
@@ -108,11 +172,11 @@ def _recovery(store: Store) -> DataFrame:
     )
 
 
-def _curve(store: Store) -> DataFrame:
+def _curve(tables: Tables) -> DataFrame:
     shares = [percent / 100 for percent in range(101)]
     curve = F.percentile_approx("recovery_ms", shares, _ACCURACY)
     return (
-        store.table(columns.RECOVERIES.name)
+        tables.table(columns.RECOVERIES.name)
         .where(F.col("recovery_ms").isNotNull())
         .groupBy("api", "hinted")
         .agg(curve.alias("_curve"))
@@ -121,25 +185,84 @@ def _curve(store: Store) -> DataFrame:
     )
 
 
-def _incidents(store: Store) -> DataFrame:
-    return store.table(columns.INCIDENTS.name).orderBy(*_dearest("began", "cluster"))
+def _incidents(tables: Tables) -> DataFrame:
+    return tables.table(columns.INCIDENTS.name).orderBy(*_dearest("began", "cluster"))
 
 
-def _broker_hours(store: Store) -> DataFrame:
+def _incident_parts(tables: Tables) -> DataFrame:
+    """What lost the most time in each incident that the page has."""
+    opened = (
+        _incidents(tables)
+        .limit(listings.MOST_OPENED)
+        .select("cluster", "incident", "began", "ended")
+    )
+    name = F.trim(F.concat_ws(" ", "software", "software_version"))
+    called = F.when(name != "", F.concat(F.lit(" ("), name, F.lit(")"))).otherwise("")
+    parts = {
+        "topic": F.col("topic"),
+        "client": F.concat("client_id", called),
+        "broker": F.col("node_from").cast("string"),
+    }
+    pairs = [F.struct(F.lit(part).alias("part"), of.alias("name")) for part, of in parts.items()]
+    costs = (
+        members(opened, tables.table(columns.RECOVERIES.name))
+        .withColumn("of", F.explode(F.array(*pairs)))
+        .groupBy("cluster", "incident", "of.part", "of.name")
+        .agg(*_costs())
+        .where(F.col("name").isNotNull())
+    )
+    dearest = Window.partitionBy("cluster", "incident", "part").orderBy(*_dearest("name"))
+    return (
+        costs.withColumn("rank", F.row_number().over(dearest))
+        .where(F.col("rank") <= listings.MOST_PARTS)
+        .join(F.broadcast(opened.select("incident", "cluster", "began")), ["cluster", "incident"])
+        .orderBy("began", "cluster", F.desc("part"), "rank")
+    )
+
+
+def _days(tables: Tables) -> DataFrame:
+    of_kind = {f"{name}_ms": F.sum(F.when(kind() == name, lost())) for name in KINDS}
+    met = (
+        tables.table(columns.RECOVERIES.name)
+        .groupBy("day")
+        .agg(*_costs(), *(total.alias(name) for name, total in of_kind.items()))
+    )
+    moves = (
+        tables.table(columns.LEADER_MOVES.name)
+        .groupBy("day")
+        .agg(F.count_if("moved").alias("moved"))
+    )
+    found = tables.table(columns.INCIDENTS.name).groupBy("day").agg(F.count("*").alias("incidents"))
+    days = days_with_journals(tables)
+    for frame in (moves, found, met):
+        days = days.join(frame, "day", "full")
+    return days.orderBy(F.desc("day"))
+
+
+def _hours(tables: Tables) -> DataFrame:
+    return (
+        tables.table(columns.BROKER_HOURS.name)
+        .groupBy("day", "hour")
+        .agg(F.sum("errors").alias("errors"), F.sum("lost_ms").alias("lost_ms"))
+        .orderBy(F.desc("day"), "hour")
+    )
+
+
+def _broker_hours(tables: Tables) -> DataFrame:
     summed = ("left", "joined", "errors", "hints", "lost_ms")
     return (
-        store.table(columns.BROKER_HOURS.name)
+        tables.table(columns.BROKER_HOURS.name)
         .groupBy("cluster", "node", "hour")
         .agg(*(F.sum(name).alias(name) for name in summed))
         .orderBy(*_dearest("cluster", "node", "hour"))
     )
 
 
-def _coverage(store: Store) -> DataFrame:
+def _coverage(tables: Tables) -> DataFrame:
     summed = ("errors", "given", "would_give", "episodes", "hinted", "used")
     errors = (
-        store.table(columns.HINT_EFFECTIVENESS.name)
-        .groupBy(*_CLIENT_VERSION)
+        tables.table(columns.HINT_EFFECTIVENESS.name)
+        .groupBy(*CLIENT_VERSION)
         .agg(*(F.sum(name).alias(name) for name in summed))
     )
     of_kind = [
@@ -151,77 +274,13 @@ def _coverage(store: Store) -> DataFrame:
         )
         for figure in _recoveries_of(name, kind)
     ]
-    met = store.table(columns.RECOVERIES.name)
-    recoveries = met.groupBy(*_CLIENT_VERSION).agg(*of_kind)
+    met = tables.table(columns.RECOVERIES.name)
+    none = F.sum(F.when(takes_none(), F.col("errors")).otherwise(0)).alias("cannot")
+    recoveries = met.groupBy(*CLIENT_VERSION).agg(none, *of_kind)
     return (
-        errors.join(recoveries, [*_CLIENT_VERSION], "left")
-        .join(_saved(met), [*_CLIENT_VERSION], "left")
-        .orderBy(F.desc("errors"), *_CLIENT_VERSION)
-    )
-
-
-def _saved(met: DataFrame) -> DataFrame:
-    """What hints saved, by client version, with an interval; only of those where it can be said.
-
-    Elections are slow where a hold expires, so such recoveries are longer than any with a hint
-    would have been. Those that would have had a hint, and were only observed, are alike. Clusters
-    are compared with themselves alone.
-    """
-    kinds = {"with": F.col("hinted"), "observed": F.col("would_hint")}
-    kind = F.when(kinds["with"], "with").when(kinds["observed"], "observed")
-    stretch = F.floor(F.unix_micros("first_error") / (_STRETCH_S * 1_000_000))
-    of_cluster = (*_CLIENT_VERSION, "cluster")
-    stretches = (
-        met.where(kind.isNotNull() & F.col("recovery_ms").isNotNull())
-        .groupBy(*of_cluster, kind.alias("kind"), stretch.alias("stretch"))
-        .agg(F.count("*").alias("n"), F.sum("recovery_ms").alias("took"))
-    )
-    means = stretches.groupBy(*of_cluster).agg(*(_mean_of(name).alias(name) for name in kinds))
-    with_, observed = F.col("with"), F.col("observed")
-    enough = reduce(
-        lambda a, b: a & b,
-        ((of["n"] >= _LEAST) & (of["stretches"] >= _LEAST_STRETCHES) for of in (with_, observed)),
-    )
-    saved = with_["n"] * (observed["mean"] - with_["mean"])
-    variance = with_["n"] * with_["n"] * (observed["variance"] + with_["variance"])
-    summed = (
-        means.where(enough)
-        .groupBy(*_CLIENT_VERSION)
-        .agg(
-            F.sum(saved).alias("saved_ms"),
-            (_CERTAIN * F.sqrt(F.sum(variance))).alias("wide"),
-        )
-    )
-    return summed.select(
-        *_CLIENT_VERSION,
-        "saved_ms",
-        (F.col("saved_ms") - F.col("wide")).alias("saved_low_ms"),
-        (F.col("saved_ms") + F.col("wide")).alias("saved_high_ms"),
-    )
-
-
-def _mean_of(kind: str) -> Column:
-    """Of rows by ``stretch`` with ``n`` recoveries that ``took`` so long together: ``n``,
-    ``stretches``, the ``mean`` recovery, and the ``variance`` of that mean.
-
-    That of a ratio of sums, each stretch as one observation (Cochran, Sampling Techniques, 6.4).
-    """
-    of_kind = F.col("kind") == kind
-
-    def total(of: Column) -> Column:
-        return F.sum(F.when(of_kind, of))
-
-    n, took = F.col("n"), F.col("took")
-    count, stretches = total(n), total(F.lit(1))
-    mean = total(took) / count
-    squares = total(took * took) - 2 * mean * total(took * n) + mean * mean * total(n * n)
-    # Rounding may leave less than nothing.
-    spread = F.greatest(squares, F.lit(0.0)) * stretches / F.nullif(stretches - 1, F.lit(0))
-    return F.struct(
-        count.alias("n"),
-        stretches.alias("stretches"),
-        mean.alias("mean"),
-        (spread / (count * count)).alias("variance"),
+        errors.join(recoveries, [*CLIENT_VERSION], "left")
+        .join(saved(met), [*CLIENT_VERSION], "left")
+        .orderBy(F.desc("errors"), *CLIENT_VERSION)
     )
 
 
@@ -234,20 +293,26 @@ def _recoveries_of(name: str, kind: Column) -> tuple[Column, ...]:
     )
 
 
-def _misses(store: Store) -> DataFrame:
+def _misses(tables: Tables) -> DataFrame:
     summed = ("episodes", "errors", "lost_ms")
     return (
-        store.table(columns.HINT_MISSES.name)
+        tables.table(columns.HINT_MISSES.name)
         .groupBy("reason")
         .agg(*(F.sum(name).alias(name) for name in summed))
+        .withColumn(
+            "kind",
+            F.when(takes_none(), listings.TAKES_NONE)
+            .when(F.col("reason") == OBSERVED, listings.OBSERVED)
+            .otherwise(listings.MISSED),
+        )
         .orderBy(*_dearest("reason"))
     )
 
 
-def _settled(store: Store) -> DataFrame:
+def _settled(tables: Tables) -> DataFrame:
     kind = ("settling", "observed")
     return (
-        store.table(columns.RECOVERIES.name)
+        tables.table(columns.RECOVERIES.name)
         .where(F.col("settling").isNotNull())
         .groupBy(*kind)
         .agg(
@@ -259,11 +324,11 @@ def _settled(store: Store) -> DataFrame:
     )
 
 
-def _clients(store: Store) -> DataFrame:
+def _clients(tables: Tables) -> DataFrame:
     client = ("client_id", "software", "software_version", "cluster")
     summed = ("episodes", "errors", "lost_ms")
     return (
-        store.table(columns.CLIENTS_WITHOUT_HINTS.name)
+        tables.table(columns.CLIENTS_WITHOUT_HINTS.name)
         .groupBy(*client)
         .agg(
             *(F.sum(name).alias(name) for name in summed),
@@ -273,35 +338,31 @@ def _clients(store: Store) -> DataFrame:
     )
 
 
-def _topics(store: Store) -> DataFrame:
+def _topics(tables: Tables) -> DataFrame:
     return (
-        store.table(columns.RECOVERIES.name)
+        tables.table(columns.RECOVERIES.name)
         .groupBy("cluster", "topic")
-        .agg(*_costs(), F.max(_lost()).alias("longest_ms"))
+        .agg(*_costs(), F.max(lost()).alias("longest_ms"))
         .orderBy(*_dearest("cluster", "topic"))
     )
 
 
-def _latencies(store: Store) -> DataFrame:
-    return (
-        store.table(columns.LATENCIES.name)
-        .withColumn("day", F.col("day").cast("string"))
-        .orderBy(F.desc("samples"), "day", "cluster", "software", "software_version", "api")
+def _latencies(tables: Tables) -> DataFrame:
+    return tables.table(columns.LATENCIES.name).orderBy(
+        F.desc("samples"), "day", "cluster", "software", "software_version", "api"
     )
 
 
-def _skew(store: Store) -> DataFrame:
-    return (
-        store.table(columns.CLOCK_SKEW.name)
-        .withColumn("day", F.col("day").cast("string"))
-        .orderBy(F.desc(F.abs("skew_ms")), "day", "cluster", "sidecar")
+def _skew(tables: Tables) -> DataFrame:
+    return tables.table(columns.CLOCK_SKEW.name).orderBy(
+        F.desc(F.abs("skew_ms")), "day", "cluster", "sidecar"
     )
 
 
-def _journals(store: Store) -> DataFrame:
+def _journals(tables: Tables) -> DataFrame:
     summed = ("events", "duplicates", "missing", "told")
     return (
-        store.table(columns.JOURNAL_RUNS.name)
+        tables.table(columns.JOURNAL_RUNS.name)
         .groupBy("sidecar")
         .agg(
             F.count("*").alias("runs"),
@@ -311,9 +372,9 @@ def _journals(store: Store) -> DataFrame:
     )
 
 
-def _quarantine(store: Store) -> DataFrame:
+def _quarantine(tables: Tables) -> DataFrame:
     return (
-        store.quarantine()
+        tables.quarantine()
         .groupBy("reason")
         .agg(F.count("*").alias("lines"))
         .orderBy(F.desc("lines"), "reason")
@@ -321,10 +382,13 @@ def _quarantine(store: Store) -> DataFrame:
 
 
 _GATHERED: Final[dict[Listing, Gather]] = {
+    listings.DAYS: _days,
+    listings.HOURS: _hours,
     listings.CLUSTERS: _clusters,
     listings.RECOVERY: _recovery,
     listings.CURVE: _curve,
     listings.INCIDENTS: _incidents,
+    listings.INCIDENT_PARTS: _incident_parts,
     listings.BROKER_HOURS: _broker_hours,
     listings.COVERAGE: _coverage,
     listings.MISSES: _misses,
@@ -338,18 +402,13 @@ _GATHERED: Final[dict[Listing, Gather]] = {
 }
 
 
-def _lost() -> Column:
-    """What an episode cost. Tables of version 0.1 have it only where a success was seen."""
-    return F.coalesce("lost_ms", "recovery_ms")
-
-
 def _costs() -> tuple[Column, ...]:
     """What a group of recoveries cost."""
     return (
         F.count("*").alias("episodes"),
         F.sum("errors").alias("errors"),
         F.sum("hints").alias("hints"),
-        F.sum(_lost()).alias("lost_ms"),
+        F.sum(lost()).alias("lost_ms"),
     )
 
 

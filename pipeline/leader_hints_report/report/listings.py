@@ -18,6 +18,7 @@ class Kind(StrEnum):
     TEXT = "text"
     DAY = "day in UTC"
     COUNT = "count"
+    RATE = "count a day"
     MS = "milliseconds"
     SECONDS = "seconds"
     TIME = "time, RFC 3339 in UTC"
@@ -58,6 +59,8 @@ class Numbers(BaseModel):
 
     version: int = Field(default=1, description="Of this form. Within one, names are only added.")
     listings: dict[str, Rows] = Field(description="By the name of the listing.")
+    first_day: str | None = Field(default=None, description="No earlier day was asked for.")
+    last_day: str | None = Field(default=None, description="No later day was asked for.")
 
     def rows(self, listing: Listing) -> tuple[Row, ...]:
         """The rows of a listing; none where it is not there."""
@@ -68,6 +71,11 @@ class Numbers(BaseModel):
         """Nothing at all was seen."""
         return not any(rows.rows for rows in self.listings.values())
 
+
+#: Kinds of episodes and errors without a hint.
+MISSED: Final = "missed"
+TAKES_NONE: Final = "could take none"
+OBSERVED: Final = "observed"
 
 _SOFTWARE: Final = (
     Column("software", "client", Kind.TEXT, "The client's software as it names itself."),
@@ -86,6 +94,10 @@ _LOST: Final = Column(
     "time lost",
     Kind.MS,
     "From first error to first success, or where none was seen to the last error; the sum.",
+)
+
+_UNSEEN: Final = Column(
+    "unseen", "end not seen", Kind.COUNT, "Episodes whose success was not seen."
 )
 
 CLUSTERS: Final = Listing(
@@ -118,7 +130,7 @@ RECOVERY: Final = Listing(
         _API,
         Column("hinted", "hint", Kind.YES, "The first error was answered with a hint."),
         _EPISODES,
-        Column("unseen", "end not seen", Kind.COUNT, "Episodes whose success was not seen."),
+        _UNSEEN,
         Column("mean_ms", "mean", Kind.MS, "Mean recovery."),
         Column("p50_ms", "50 %", Kind.MS, "Half of the recoveries took no longer."),
         Column("p90_ms", "90 %", Kind.MS, "Nine of ten took no longer."),
@@ -140,6 +152,126 @@ CURVE: Final = Listing(
     ),
     4 * 101,
 )
+_DAYS: Final = Column("days", "days", Kind.COUNT, "Days of which there are journals.")
+_LOST_A_DAY: Final = (
+    Column("lost_day_ms", "lost a day", Kind.MS, "Time lost, by the days with journals."),
+    Column(
+        "lost_low_ms",
+        "at least",
+        Kind.MS,
+        "Lower end of its 95 % confidence interval; the hours of these days are the observations.",
+    ),
+    Column("lost_high_ms", "at most", Kind.MS, "Upper end of that interval."),
+)
+_FORECAST: Final = (
+    Column(
+        "reach_day",
+        "would reach a day",
+        Kind.RATE,
+        "First errors a day that were only observed, and would have had a hint.",
+    ),
+    Column(
+        "gain_day_ms",
+        "would save a day",
+        Kind.MS,
+        "Forecast: what turning hints on would save a day. How long these recoveries took, minus "
+        "how long the response would have been held and the time from a hint to the success.",
+    ),
+    Column(
+        "gain_low_ms",
+        "would save at least",
+        Kind.MS,
+        "Lower end of its 95 % confidence interval, minus all holds that would have been in vain.",
+    ),
+    Column("gain_high_ms", "would save at most", Kind.MS, "Upper end of that interval."),
+)
+COST: Final = Listing(
+    "cost",
+    "Cost a day",
+    (
+        _DAYS,
+        _EPISODES,
+        Column("hinted", "began with hint", Kind.COUNT, "Episodes whose first error had a hint."),
+        Column("observed", "observed", Kind.COUNT, "Episodes that would have begun with one."),
+        Column("missed", "missed", Kind.COUNT, "Episodes that could have, and did not."),
+        Column("cannot", "could take none", Kind.COUNT, "Episodes that could take no hint."),
+        _ERRORS,
+        _LOST,
+        *_LOST_A_DAY,
+        _UNSEEN,
+        *_FORECAST,
+        Column("forecast_n", "n forecast", Kind.COUNT, "Recoveries that the forecast is made of."),
+        Column(
+            "forecast_bare",
+            "of these bare",
+            Kind.COUNT,
+            "Of these, how many have no known time from a hint to the success. It is taken as 0, "
+            "so the forecast is too high for them.",
+        ),
+    ),
+    1,
+)
+SOFTWARE: Final = Listing(
+    "software",
+    "Cost a day by client software",
+    (
+        *_SOFTWARE,
+        Column("clients", "client ids", Kind.COUNT, "Different client ids that met errors."),
+        _EPISODES,
+        Column("cannot", "could take none", Kind.COUNT, "Episodes that could take no hint."),
+        _ERRORS,
+        *_LOST_A_DAY,
+        _UNSEEN,
+        *_FORECAST,
+        Column(
+            "upgrade_to",
+            "upgrade to",
+            Kind.TEXT,
+            "The first version that uses hints; empty: it does, or no version is known to.",
+        ),
+        Column(
+            "upgrade_day_ms",
+            "upgrade saves a day",
+            Kind.MS,
+            "Estimate: what hints would save a day if this software used them. Its recoveries that "
+            "could take no hint, against those with a hint of other clients in the same cluster "
+            "and API, times the share of these that had one. Empty where there are not 20, from "
+            "ten different times.",
+        ),
+        Column("upgrade_low_ms", "upgrade at least", Kind.MS, "Lower end of its 95 % interval."),
+        Column("upgrade_high_ms", "upgrade at most", Kind.MS, "Upper end of that interval."),
+    ),
+    200,
+)
+DAYS: Final = Listing(
+    "days",
+    "Day by day",
+    (
+        Column("day", "day", Kind.DAY, "The day; those without a row have no journals."),
+        Column("moved", "moves", Kind.COUNT, "Leader moves."),
+        Column("incidents", "incidents", Kind.COUNT, "Incidents that began on it."),
+        _EPISODES,
+        _ERRORS,
+        Column("hints", "with hint", Kind.COUNT, "Errors that had a hint."),
+        _LOST,
+        Column("hinted_ms", "after a hint", Kind.MS, "Time lost in episodes that began with one."),
+        Column("observed_ms", "only observed", Kind.MS, "In those that would have."),
+        Column("missed_ms", "missed", Kind.MS, "In those that could have, and did not."),
+        Column("cannot_ms", "could take none", Kind.MS, "In those that could take no hint."),
+    ),
+    400,
+)
+HOURS: Final = Listing(
+    "hours",
+    "Hour by hour",
+    (
+        Column("day", "day", Kind.DAY, "The day."),
+        Column("hour", "hour", Kind.COUNT, "Hour of that day, UTC."),
+        _ERRORS,
+        _LOST,
+    ),
+    24 * 400,
+)
 INCIDENTS: Final = Listing(
     "incidents",
     "Incidents",
@@ -153,9 +285,29 @@ INCIDENTS: Final = Listing(
         _ERRORS,
         Column("clients", "clients", Kind.COUNT, "Client ids that met errors."),
         _LOST,
+        Column("brokers_left", "left", Kind.TEXT, "Node ids of brokers that leaders left."),
+        Column("brokers_joined", "joined", Kind.TEXT, "Node ids of brokers that they came to."),
         Column("rule", "rule", Kind.TEXT, "The rule that determined the kind."),
     ),
     1000,
+)
+#: Incidents that the page has, and so those whose parts are gathered.
+MOST_OPENED: Final = 50
+#: Topics, clients and brokers of each that are.
+MOST_PARTS: Final = 5
+INCIDENT_PARTS: Final = Listing(
+    "incident_parts",
+    "Topics, clients and brokers of the incidents",
+    (
+        _CLUSTER,
+        Column("began", "began", Kind.TIME, "The first move: with the cluster, which incident."),
+        Column("part", "what", Kind.TEXT, "topic, client or broker (of the first error)."),
+        Column("name", "name", Kind.TEXT, "The topic, client id with software, or node id."),
+        _EPISODES,
+        _ERRORS,
+        _LOST,
+    ),
+    3 * MOST_OPENED * MOST_PARTS,
 )
 BROKER_HOURS: Final = Listing(
     "broker_hours",
@@ -181,6 +333,12 @@ COVERAGE: Final = Listing(
         _ERRORS,
         Column("given", "with hint", Kind.COUNT, "Errors that had a hint."),
         Column("would_give", "observed", Kind.COUNT, "Errors that would have had one: observe."),
+        Column(
+            "cannot",
+            "could take none",
+            Kind.COUNT,
+            "Errors of episodes whose first error could take no hint, by the client's software.",
+        ),
         _EPISODES,
         Column("hinted", "began with hint", Kind.COUNT, "Episodes whose first error had a hint."),
         Column("used", "hint used", Kind.COUNT, "Of these, the client went there immediately."),
@@ -215,6 +373,14 @@ MISSES: Final = Listing(
     "misses",
     "Why there was no hint",
     (
+        Column(
+            "kind",
+            "kind",
+            Kind.TEXT,
+            "missed: the client could have used a hint, and got none; could take none: its "
+            "software or its version of the protocol has no use for one; observed: a hint was only "
+            "counted.",
+        ),
         Column("reason", "reason", Kind.TEXT, "As in the metric hints_missed."),
         _EPISODES,
         _ERRORS,
@@ -319,10 +485,15 @@ QUARANTINE: Final = Listing(
 )
 
 LISTINGS: Final[tuple[Listing, ...]] = (
+    COST,
+    SOFTWARE,
+    DAYS,
+    HOURS,
     CLUSTERS,
     RECOVERY,
     CURVE,
     INCIDENTS,
+    INCIDENT_PARTS,
     BROKER_HOURS,
     COVERAGE,
     MISSES,

@@ -3,7 +3,7 @@
 All text goes through Jinja's autoescape; what control characters a name has is shown as escapes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Final, NamedTuple
 
@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 from leader_hints_report.kip951.document import Document, text_tables
 from leader_hints_report.kip951.published import published
 from leader_hints_report.report import figures, listings
+from leader_hints_report.report.advice import advise
 from leader_hints_report.report.drawing import Drawing
 from leader_hints_report.report.format import count, milliseconds, show
 from leader_hints_report.report.listings import Kind, Listing, Numbers, Row
@@ -43,11 +44,28 @@ _SECTIONS: Final = (
         (listings.RECOVERY,),
     ),
     _Section(
+        "Day by day",
+        "The time that clients lost on each day, by what came of the first error. Only observed: "
+        "the sidecar would have given a hint. Missed: the client could have used one, and there "
+        "was none in time. Could take none: its software uses none. Days without a bar had no "
+        "errors or no journals.",
+        figures.day_trend,
+        (listings.DAYS,),
+    ),
+    _Section(
+        "Days and hours",
+        "The time that clients lost in each hour of each day, in UTC. The classes fit what is "
+        "there: they begin at the least and end at the largest.",
+        figures.hour_heat,
+        (listings.HOURS,),
+    ),
+    _Section(
         "Incidents",
         "Leader moves of a cluster with less than five minutes between them are one incident. A "
         "mark shows its first move, and a line ends at its last. Rules classify an incident by its "
         "moves alone; the last column names the rule. Time lost is the sum over all clients, "
-        "of those without a seen success up to their last error.",
+        "of those without a seen success up to their last error. Each incident opens to the "
+        "topics, clients and brokers that lost the most in it.",
         figures.incident_timeline,
         (listings.INCIDENTS,),
     ),
@@ -62,13 +80,14 @@ _SECTIONS: Final = (
     ),
     _Section(
         "Which clients get hints",
-        "The share of each client version's errors that had a hint. Observed: the sidecar was in "
-        "mode observe, and would have given one. Versions that are not known to use hints never "
-        "show any, since sidecars raise no versions for them: they are what an upgrade of clients "
-        "could gain. Saved is an estimate: recoveries after a hint are compared with those that "
-        "would have begun with one, in mode observe, of the same version, API and cluster. Others "
-        "without a hint are no comparison: most of them had slow elections. Nothing is estimated "
-        "without 20 of both, from ten different times.",
+        "The share of each client version's errors that had a hint. Missed: the client could have "
+        "used one, and there was none in time. Could take none: its software uses none. Observed: "
+        "the sidecar was in mode observe, and would have given one. Versions that are not known "
+        "to use hints never show any, since sidecars raise no versions for them: they are what an "
+        "upgrade of clients could gain. Saved is an estimate: recoveries after a hint are "
+        "compared with those that would have begun with one, in mode observe, of the same "
+        "version, API and cluster. Others without a hint are no comparison: most of them had slow "
+        "elections. Nothing is estimated without 20 of both, from ten different times.",
         figures.hint_coverage,
         (listings.COVERAGE, listings.MISSES),
     ),
@@ -79,6 +98,15 @@ _SECTIONS: Final = (
         "error of each recovery.",
         None,
         (listings.SETTLED,),
+    ),
+    _Section(
+        "Client software",
+        "What a day costs the clients of each software and version. Would save is the forecast for "
+        "turning hints on where they are only observed; upgrade saves estimates the same for "
+        "clients whose software uses no hints, by other clients of the same cluster. Both are "
+        "explained in docs/report.md.",
+        None,
+        (listings.SOFTWARE, listings.COST),
     ),
     _Section(
         "Clients that cannot use hints",
@@ -112,6 +140,8 @@ def make_page(numbers: Numbers, kip951: Document) -> str:
     return _template().render(
         empty=numbers.empty,
         span=_span(numbers),
+        asked=_asked(numbers),
+        advice=advise(numbers),
         tiles=_tiles(numbers),
         sections=[_shown(section, numbers) for section in _SECTIONS],
         kip=kip951,
@@ -147,17 +177,62 @@ class _ShownTable(NamedTuple):
     note: str
 
 
+class _Opened(NamedTuple):
+    """One incident: what it was, which brokers, and what lost the most in it."""
+
+    title: str
+    brokers: str
+    tables: list[_ShownTable]
+
+
 class _ShownSection(NamedTuple):
     title: str
     words: str
     drawing: Drawing | None
+    opened: list[_Opened]
     tables: list[_ShownTable]
 
 
 def _shown(section: _Section, numbers: Numbers) -> _ShownSection:
     drawing = section.draw(numbers) if section.draw is not None else None
+    opened = list(_opened(numbers)) if listings.INCIDENTS in section.listings else []
     tables = [_table(listing, numbers) for listing in section.listings]
-    return _ShownSection(section.title, section.words, drawing, tables)
+    return _ShownSection(section.title, section.words, drawing, opened, tables)
+
+
+def _opened(numbers: Numbers) -> Iterator[_Opened]:
+    """The incidents that have parts, those that cost most first."""
+    parts: dict[tuple[object, object], dict[str, list[Row]]] = {}
+    for row in numbers.rows(listings.INCIDENT_PARTS):
+        found = parts.setdefault((row["cluster"], row["began"]), {})
+        found.setdefault(str(row["part"]), []).append(row)
+    columns = {column.name: column for column in listings.INCIDENT_PARTS.columns}
+    shown = [columns[name] for name in ("name", "episodes", "errors", "lost_ms")]
+    for row in numbers.rows(listings.INCIDENTS)[: listings.MOST_OPENED]:
+        of = parts.get((row["cluster"], row["began"]))
+        if of is None:
+            continue
+        began = show(Kind.TIME, row["began"])[:16]
+        cost = (
+            f"{show(Kind.TEXT, row['kind'])}, {show(Kind.SECONDS, row['seconds'])}, "
+            f"{show(Kind.COUNT, row['errors'])} errors, {show(Kind.MS, row['lost_ms'])} lost"
+        )
+        left, joined = row["brokers_left"], row["brokers_joined"]
+        brokers = f"Leaders left brokers {left} and came to {joined}." if left and joined else ""
+        yield _Opened(
+            f"{began} {show(Kind.TEXT, row['cluster'])}: {cost}",
+            show(Kind.TEXT, brokers),
+            [
+                _ShownTable(
+                    part,
+                    ((part, "", False), *((c.head, "", True) for c in shown[1:])),
+                    [[show(c.kind, one[c.name]) for c in shown] for one in of[part]],
+                    "",
+                )
+                for part in ("topic", "client", "broker")
+                if part in of
+            ],
+        )
 
 
 def _table(listing: Listing, numbers: Numbers) -> _ShownTable:
@@ -184,6 +259,16 @@ def _span(numbers: Numbers) -> tuple[str, str] | None:
     if not rows:
         return None
     return min(str(row["first_day"]) for row in rows), max(str(row["last_day"]) for row in rows)
+
+
+def _asked(numbers: Numbers) -> str:
+    """Which days were asked for; empty: all."""
+    words = [
+        f"{word} {day}"
+        for word, day in (("from", numbers.first_day), ("to", numbers.last_day))
+        if day is not None
+    ]
+    return " ".join(words)
 
 
 def _tiles(numbers: Numbers) -> list[tuple[str, str]]:

@@ -18,8 +18,9 @@ _ON_A_DAY: Final = ("day", "cluster")
 _OF_CLIENTS: Final = (*_ON_A_DAY, "software", "software_version", "api", "topic")
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 #: Reasons that lie in the client's software alone.
-_CANNOT: Final = ("version_without_field", "not_usable_by_client")
-_OBSERVED: Final = "observed"
+CANNOT: Final = ("version_without_field", "not_usable_by_client")
+#: In place of a reason: a hint was only counted.
+OBSERVED: Final = "observed"
 
 
 def hint_effectiveness(recoveries: DataFrame) -> DataFrame:
@@ -59,7 +60,7 @@ def _times(which: str, chosen: Column) -> list[Column]:
 def hint_misses(recoveries: DataFrame) -> DataFrame:
     """The table of that name."""
     missed = recoveries.where(~F.col("hinted")).withColumn(
-        "reason", F.when(F.col("would_hint"), _OBSERVED).otherwise(F.col("reason"))
+        "reason", F.when(F.col("would_hint"), OBSERVED).otherwise(F.col("reason"))
     )
     grouped = missed.groupBy(*_OF_CLIENTS, "reason").agg(
         F.count("*").alias("episodes"),
@@ -72,7 +73,7 @@ def hint_misses(recoveries: DataFrame) -> DataFrame:
 def clients_without_hints(recoveries: DataFrame) -> DataFrame:
     """The table of that name."""
     grouped = (
-        recoveries.where(F.col("reason").isin(*_CANNOT))
+        recoveries.where(F.col("reason").isin(*CANNOT))
         .groupBy(*_ON_A_DAY, "client_id", "software", "software_version")
         .agg(
             F.count("*").alias("episodes"),

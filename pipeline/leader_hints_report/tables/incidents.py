@@ -221,16 +221,17 @@ def _by_incident(brokers: DataFrame) -> DataFrame:
     )
 
 
-def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
-    """What clients met in each incident. They are joined by stretches of five minutes, so that a
-    recovery is compared with few incidents.
+def members(spans: DataFrame, recoveries: DataFrame) -> DataFrame:
+    """Recoveries that clients had to wait for in each incident: their columns, and ``incident``.
 
-    Incidents are further apart than lead and aftermath together, so a recovery is in one at most.
+    ``spans``: has ``cluster``, ``incident``, ``began`` and ``ended``. They are joined by stretches
+    of five minutes, so that a recovery is compared with few incidents. Incidents are further apart
+    than lead and aftermath together, so a recovery is in one at most.
     """
     began, ended = F.unix_micros("began"), F.unix_micros("ended") + AFTERMATH_S * 1_000_000
     earliest = began - LEAD_S * 1_000_000
     stretch = PAUSE_S * 1_000_000
-    spans = facts.select(
+    bounds = spans.select(
         "cluster",
         "incident",
         earliest.alias("from_at"),
@@ -246,21 +247,28 @@ def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     # A client that was not seen to recover failed for as long as its success was waited for.
     unseen_ms = F.when(F.col("recovery_ms").isNull(), PATIENCE_S * 1000).otherwise(0)
     lasted_ms = F.greatest(F.col("lost_ms") + unseen_ms, "hold_ms")
-    met = recoveries.select(
-        "cluster",
-        at.alias("at"),
-        (at + lasted_ms * 1000).alias("over_at"),
-        F.floor(at / stretch).cast("long").alias("stretch"),
-        "client_id",
-        "errors",
-        "lost_ms",
+    met = recoveries.withColumns(
+        {
+            "at": at,
+            "over_at": at + lasted_ms * 1000,
+            "stretch": F.floor(at / stretch).cast("long"),
+        }
     )
-    inside = met.join(F.broadcast(spans), ["cluster", "stretch"]).where(
+    inside = met.join(F.broadcast(bounds), ["cluster", "stretch"]).where(
         F.col("at").between(F.col("from_at"), F.col("until_at"))
         & (F.col("over_at") >= F.col("began_at"))
     )
-    return inside.groupBy("cluster", "incident").agg(
-        F.sum("errors").alias("errors"),
-        F.count_distinct("client_id").alias("clients"),
-        F.sum("lost_ms").alias("lost_ms"),
+    return inside.select(*recoveries.columns, "incident")
+
+
+def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
+    """What clients met in each incident."""
+    return (
+        members(facts, recoveries)
+        .groupBy("cluster", "incident")
+        .agg(
+            F.sum("errors").alias("errors"),
+            F.count_distinct("client_id").alias("clients"),
+            F.sum("lost_ms").alias("lost_ms"),
+        )
     )

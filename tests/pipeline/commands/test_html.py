@@ -3,6 +3,7 @@
 import json
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner
 from pyspark.sql import SparkSession
 
@@ -41,3 +42,30 @@ def test_a_file_that_kip951_did_not_write_is_refused_before_spark_starts(tmp_pat
     assert isinstance(result.exception, PipelineError)
     assert str(result.exception).startswith(f"--kip951 {wrong}: ")
     assert "\n" not in str(result.exception)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["--from", "2026-02-01", "--to", "2026-01-31"],
+            "--to 2026-01-31 is before --from 2026-02-01",
+        ),
+        (["--from", "yesterday"], "'yesterday' does not match the format '%Y-%m-%d'"),
+    ],
+)
+def test_days_that_cannot_be_are_refused_before_spark_starts(
+    arguments: list[str], words: str, tmp_path: Path
+) -> None:
+    out = str(tmp_path / "r.html")
+    result = CliRunner().invoke(cli, ["html", "--tables", "none", "--out", out, *arguments])
+    assert result.exit_code != 0
+    assert words in f"{result.output}{result.exception}"
+
+
+def test_a_page_that_cannot_be_written_is_named_before_spark_starts(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    out = tmp_path / "file" / "r.html"
+    result = CliRunner().invoke(cli, ["html", "--tables", "none", "--out", str(out)])
+    assert isinstance(result.exception, PipelineError)
+    assert str(result.exception) == f"--out {out}: {tmp_path / 'file'}: File exists"

@@ -12,10 +12,16 @@ _SOFTWARE = (
     ("librdkafka", "2.3.0", 0.0),
     ("", "", 0.0),
 )
+#: Listings that have rows of their own.
+_MADE = (
+    *("recovery_curve", "incidents", "incident_parts", "broker_hours", "coverage", "hours"),
+    *("clusters", "days"),
+)
 _BLANK: dict[Kind, Value] = {
     Kind.TEXT: "x",
     Kind.DAY: "2026-01-02",
     Kind.COUNT: 1,
+    Kind.RATE: 1.5,
     Kind.MS: 1.5,
     Kind.SECONDS: 1.5,
     Kind.TIME: "2026-01-02T03:04:05.000Z",
@@ -37,10 +43,17 @@ def make_numbers(**rows: list[Row]) -> Numbers:
 def make_fleet() -> Numbers:
     """Numbers with something in each listing, three clusters, and figures as in real life."""
     rows = {
-        listing.name: [row(listing)]
-        for listing in listings.LISTINGS
-        if listing.name not in ("recovery_curve", "incidents", "broker_hours", "coverage")
+        listing.name: [row(listing)] for listing in listings.LISTINGS if listing.name not in _MADE
     }
+    rows["days"] = [
+        row(listings.DAYS, day=f"2026-01-0{day}", lost_ms=1e5 * day, cannot_ms=7e4 * day)
+        for day in (1, 3)
+    ]
+    rows["hours"] = [
+        row(listings.HOURS, day=f"2026-01-0{day}", hour=hour, lost_ms=1e3 * (1 + day * hour))
+        for day in (1, 3)
+        for hour in range(0, 24, 3)
+    ]
     rows["clusters"] = [
         row(
             listings.CLUSTERS,
@@ -77,6 +90,19 @@ def make_fleet() -> Numbers:
             rule="each broker left once and came back",
         )
         for number in range(18)
+    ]
+    rows["incident_parts"] = [
+        row(
+            listings.INCIDENT_PARTS,
+            **{
+                "cluster": rows["incidents"][0]["cluster"],
+                "began": rows["incidents"][0]["began"],
+                "part": part,
+                "name": f"{part}-{number}",
+            },
+        )
+        for part in ("topic", "client", "broker")
+        for number in range(3)
     ]
     rows["broker_hours"] = [
         row(

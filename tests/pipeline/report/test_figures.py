@@ -10,6 +10,8 @@ from tests.pipeline.report.samples import make_fleet, make_numbers, row
 
 _ALL = (
     figures.recovery_curves,
+    figures.day_trend,
+    figures.hour_heat,
     figures.incident_timeline,
     figures.broker_heat,
     figures.hint_coverage,
@@ -55,7 +57,16 @@ def test_a_single_recovery_is_drawn() -> None:
     assert "Fetch" in _texts(drawing.wide)
 
 
-def test_heat_has_the_dearest_brokers_and_classes_of_ten() -> None:
+def test_the_median_and_the_99th_percentile_are_marked() -> None:
+    drawing = figures.recovery_curves(make_fleet())
+    assert drawing is not None
+    for svg in drawing:
+        marked = [text for text in _texts(svg) if re.match(r"p(50|99) ", text)]
+        assert len(marked) == 2 * 4
+        assert "p50 48.2 ms" in marked
+
+
+def test_heat_has_the_dearest_brokers_and_classes_that_fit() -> None:
     rows = [
         row(listings.BROKER_HOURS, cluster="c", node=node, hour=3, lost_ms=10.0 ** (6 - node / 10))
         for node in range(50)
@@ -65,7 +76,29 @@ def test_heat_has_the_dearest_brokers_and_classes_of_ten() -> None:
     texts = _texts(drawing.wide)
     assert "broker 29" in texts
     assert "broker 30" not in texts
-    assert {"to 100 ms", "to 1 s", "to 10 s", "to 1.67 min", "above 1.67 min"} <= set(texts)
+    # The first thirty lost from 1.26 s to 16.7 min.
+    assert {"to 5 s", "to 20 s", "to 1 min", "to 5 min", "above 5 min"} <= set(texts)
+
+
+def test_one_hour_is_a_heat_map_too() -> None:
+    rows = [row(listings.HOURS, day="2026-01-02", hour=3, lost_ms=1000.0)]
+    drawing = figures.hour_heat(make_numbers(hours=rows))
+    assert drawing is not None
+    assert {"01-02", "to 1 s", "above 1 s"} <= set(_texts(drawing.wide))
+
+
+def test_days_without_a_row_have_a_place_in_the_heat_map_and_the_trend() -> None:
+    for draw in (figures.hour_heat, figures.day_trend):
+        drawing = draw(make_fleet())
+        assert drawing is not None
+        assert {"01-01", "01-02", "01-03"} <= set(_texts(drawing.wide))
+
+
+def test_the_trend_names_what_each_day_lost() -> None:
+    drawing = figures.day_trend(make_fleet())
+    assert drawing is not None
+    names = {"with a hint", "only observed", "missed", "could take none"}
+    assert {"1.17 min", "3.5 min"} | names <= set(_texts(drawing.wide))
 
 
 def test_brokers_that_cost_nothing_are_not_drawn() -> None:
@@ -84,3 +117,14 @@ def test_coverage_has_the_versions_with_the_most_errors() -> None:
         texts = _texts(svg)
         assert "Fetch s 19" in texts
         assert "Fetch s 20" not in texts
+
+
+def test_bars_say_which_share_was_missed_and_which_could_take_none() -> None:
+    told = {"errors": 100, "given": 50, "would_give": 5, "cannot": 30}
+    rows = [row(listings.COVERAGE, software="s", api="Fetch", **told)]
+    drawing = figures.hint_coverage(make_numbers(coverage=rows))
+    assert drawing is not None
+    texts = _texts(drawing.wide)
+    assert {"50 %", "15 %", "30 %", "missed", "could take none"} <= set(texts)
+    # A number in a narrow part could not be read.
+    assert "5 %" not in texts

@@ -2,11 +2,13 @@
 
 import csv
 import json
+import re
 from pathlib import Path
 
 from leader_hints_report.kip951.document import make_document
 from leader_hints_report.report import listings
 from leader_hints_report.report.files import write_report
+from tests.pipeline.kip951.runs import make_run
 from tests.pipeline.report.samples import make_fleet, make_numbers, row
 
 
@@ -27,6 +29,8 @@ def test_json_and_csv_have_the_numbers_of_the_page(tmp_path: Path) -> None:
         assert len(read) == len(rows)
         assert read[0].keys() == rows[0].keys()
     assert document["kip951"]["checks"][0]["verdict"] == "differs"
+    # Nobody measured more digits than these.
+    assert not re.search(r": [0-9]+\.[0-9]{7}", json.dumps(document["kip951"]))
     assert (folder / "kip951-runs.csv").is_file()
 
 
@@ -48,3 +52,9 @@ def test_a_second_report_takes_the_place_of_the_first(tmp_path: Path) -> None:
     list(write_report(make_numbers(), make_document(None), tmp_path / "r.html"))
     assert json.loads((tmp_path / "r.json").read_text())["listings"] == {}
     assert (tmp_path / "r-csv" / "topics.csv").read_text().count("\n") == 1
+
+
+def test_json_has_no_nan(tmp_path: Path) -> None:
+    kip951 = make_document([make_run("of our own", 1, float("nan"))])
+    _, data, _ = write_report(make_numbers(), kip951, tmp_path / "r.html")
+    assert "NaN" not in data.read_text()

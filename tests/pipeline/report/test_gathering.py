@@ -15,6 +15,7 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.report import listings
 from leader_hints_report.report.gathering import gather
 from leader_hints_report.report.listings import Numbers
+from leader_hints_report.report.period import Period
 from leader_hints_report.tables import columns
 
 _DAY = date(2026, 3, 29)  # Clocks are put forward in Europe: what is in UTC does not care.
@@ -65,9 +66,21 @@ def test_no_folder_is_an_error_and_an_empty_one_is_empty(
 ) -> None:
     with pytest.raises(PipelineError, match=r"nowhere: there is no such folder; give .*batch"):
         _gather(spark, tmp_path / "nowhere")
+    file = tmp_path / "file"
+    file.touch()
+    with pytest.raises(PipelineError, match="file: there is no such folder"):
+        _gather(spark, file)
     found = _gather(spark, tmp_path)
     assert found.empty
     assert found.listings.keys() == {listing.name for listing in listings.LISTINGS}
+
+
+def test_a_table_that_cannot_be_read_is_an_error(spark: SparkSession, tmp_path: Path) -> None:
+    table = tmp_path / "tables" / columns.RECOVERIES.name / "day=2026-03-29" / "cluster=c1"
+    table.mkdir(parents=True)
+    (table / "part-0.parquet").write_bytes(b"half of a file")
+    with pytest.raises(PipelineError, match=r"a file of a table cannot be read; .*--rebuild"):
+        _gather(spark, tmp_path)
 
 
 def test_errors_that_waited_for_metadata_by_what_came_of_it(
@@ -77,8 +90,12 @@ def test_errors_that_waited_for_metadata_by_what_came_of_it(
         _recovery(ms, hinted=False, settling="settled", observed=False) for ms in (10.0, 20.0, 90.0)
     ]
     late = _recovery(200.0, hinted=False, settling="metadata_behind", observed=False)
-    write(columns.RECOVERIES, [*settled, late, _recovery(1e6, hinted=False, observed=False)])
-    first, second = _gather(spark, tmp_path).rows(listings.SETTLED)
+    other_day = [late | {"day": _DAY + timedelta(days=days)} for days in (-1, 1)]
+    other = _recovery(1e6, hinted=False, observed=False)
+    write(columns.RECOVERIES, [*settled, late, *other_day, other])
+    found = gather(spark, str(tmp_path), lambda _: None, Period(_DAY, _DAY))
+    assert (found.first_day, found.last_day) == ("2026-03-29", "2026-03-29")
+    first, second = found.rows(listings.SETTLED)
     assert (first["settling"], first["episodes"], first["lost_ms"]) == ("metadata_behind", 1, 200.0)
     assert (second["settling"], second["episodes"], second["errors"]) == ("settled", 3, 6)
     assert (second["p50_ms"], second["p95_ms"]) == (20.0, 90.0)
@@ -89,8 +106,9 @@ def test_recoveries_by_hint_client_topic_and_cluster(
 ) -> None:
     with_hint = [_recovery(float(number), hinted=True) for number in range(1, 21)]
     without = [_recovery(100.0, hinted=False) for _ in range(20)]
+    in_incident = {"first_error": _BEGAN + timedelta(seconds=1), "lost_ms": 7.0, "node_from": 3}
     other = [
-        _recovery(7.0, hinted=False, topic="u", cluster="c2", api="Fetch"),
+        _recovery(7.0, hinted=False, topic="u", cluster="c2", api="Fetch", **in_incident),
         _recovery(None, hinted=False, topic="u", cluster="c2", api="Fetch"),
     ]
     write(columns.RECOVERIES, with_hint + without + other)
@@ -112,7 +130,28 @@ def test_recoveries_by_hint_client_topic_and_cluster(
             for topic in ("t", "v")
         ],
     )
+    incident = {"cluster": "c2", "incident": "c2@1", "began": _BEGAN, "ended": _BEGAN}
+    write(columns.INCIDENTS, [incident, incident | {"cluster": "c1", "incident": "c1@1"}])
+    reasons = ("hold_expired", "replica", "version_without_field", "observed")
+    write(columns.HINT_MISSES, [{"reason": reason, "lost_ms": 1.0} for reason in reasons])
     found = _gather(spark, tmp_path)
+
+    assert {row["reason"]: row["kind"] for row in found.rows(listings.MISSES)} == {
+        "hold_expired": "missed",
+        "replica": "could take none",
+        "version_without_field": "could take none",
+        "observed": "observed",
+    }
+    parts = [
+        (row["cluster"], row["began"], row["part"], row["name"], row["errors"], row["lost_ms"])
+        for row in found.rows(listings.INCIDENT_PARTS)
+    ]
+    of = ("c2", "2026-03-29T01:30:00.250Z")
+    assert parts == [
+        (*of, "topic", "u", 2, 7.0),
+        (*of, "client", "orders (apache-kafka-java 3.9.1)", 2, 7.0),
+        (*of, "broker", "3", 2, 7.0),
+    ]
 
     unseen, without_hint, hinted = found.rows(listings.RECOVERY)
     assert (unseen["api"], unseen["episodes"], unseen["unseen"]) == ("Fetch", 2, 1)
@@ -234,8 +273,23 @@ def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
     write(
         columns.INCIDENTS,
         [
-            {"kind": "roll", "began": _BEGAN, "seconds": 3.0, "lost_ms": None},
-            {"kind": "failure", "began": _BEGAN + timedelta(hours=1), "lost_ms": 5.0},
+            {
+                "kind": "roll",
+                "incident": "c1@1",
+                "began": _BEGAN,
+                "ended": _BEGAN + timedelta(seconds=3),
+                "seconds": 3.0,
+                "lost_ms": None,
+                "brokers_left": [1, 2],
+            },
+            {
+                "kind": "failure",
+                "incident": "c1@2",
+                "began": _BEGAN + timedelta(hours=1),
+                "ended": _BEGAN + timedelta(hours=1),
+                "seconds": float("nan"),
+                "lost_ms": 0.1 + 0.2,
+            },
         ],
     )
     write(
@@ -268,9 +322,21 @@ def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
         "hints": None,
         "lost_ms": None,
     }
-    assert [(row["kind"], row["began"]) for row in found.rows(listings.INCIDENTS)] == [
+    incidents = found.rows(listings.INCIDENTS)
+    assert [(row["kind"], row["began"]) for row in incidents] == [
         ("failure", "2026-03-29T02:30:00.250Z"),
         ("roll", "2026-03-29T01:30:00.250Z"),
+    ]
+    # JSON has no NaN, and nobody reads a femtosecond.
+    assert [(row["seconds"], row["lost_ms"]) for row in incidents] == [(None, 0.3), (3.0, None)]
+    assert [row["brokers_left"] for row in incidents] == [None, "1, 2"]
+    assert [(row["day"], row["moved"], row["incidents"]) for row in found.rows(listings.DAYS)] == [
+        ("2026-03-30", 1, None),
+        ("2026-03-29", 1, 2),
+    ]
+    assert [(row["day"], row["hour"], row["lost_ms"]) for row in found.rows(listings.HOURS)] == [
+        ("2026-03-30", 3, 4.0),
+        ("2026-03-29", 3, 4.0),
     ]
     (hour,) = found.rows(listings.BROKER_HOURS)
     assert (hour["node"], hour["hour"], hour["errors"], hour["lost_ms"]) == (1, 3, 4, 8.0)

@@ -57,7 +57,7 @@ def _hostile_fleet() -> Numbers:
                         for listing in listings.LISTINGS
                         if listing.name == name
                         for column in listing.columns
-                        if column.kind is Kind.TEXT and column.name not in ("api", "kind")
+                        if column.kind is Kind.TEXT and column.name not in ("api", "kind", "part")
                     }
                     for row_ in rows.rows
                 )
@@ -95,7 +95,7 @@ def test_each_listing_and_figure_is_there_with_an_explanation(page: str) -> None
     for listing in listings.LISTINGS:
         if listing is not listings.CURVE:
             assert listing.title in seen.text, listing.title
-    assert page.count("<svg ") == 2 * 4
+    assert page.count("<svg ") == 2 * 6
     assert page.count("<figure>") == page.count("<figcaption>")
     for figure in page.split("<figure>")[1:]:
         words = re.search(r"<figcaption><p>(.*?)</p>", figure, re.DOTALL)
@@ -109,6 +109,20 @@ def test_the_tiles_add_clusters_up(page: str) -> None:
     assert re.search(r"leader moves\s+10\u202f368\s", text)
     assert re.search(r"of these with a hint\s+70\.0 %", text)
     assert re.search(r"saved by hints, estimate\s+3 min \(2 min to 4 min\)", text)
+
+
+def test_incidents_open_to_topics_clients_and_brokers(page: str) -> None:
+    opened = page.split('class="incidents"')[1].split("</details>\n</details>")[0]
+    assert "roll, " in opened.split("</summary>")[1]
+    for part in ("topic", "client", "broker"):
+        assert f">{part}</th>" in opened
+        assert f"{part}-2" in opened
+
+
+def test_the_box_comes_before_all_figures(page: str) -> None:
+    head, _ = page.split("<main>")
+    titles = re.findall(r"<h2>(.*?)</h2>", head)
+    assert titles == ["What happened", "What it cost", "What to do first"]
 
 
 def test_hostile_names_stay_text(hostile_page: str) -> None:
@@ -127,6 +141,14 @@ def test_without_rows_it_says_so() -> None:
     assert 'id="empty"' in page
     assert "<svg " not in page
     assert "87.2 %" in page
+
+
+def test_days_that_were_asked_for_are_named() -> None:
+    asked = {"first_day": "2026-01-02", "last_day": "2026-01-09"}
+    for numbers in (make_numbers(), make_fleet()):
+        page = make_page(numbers.model_copy(update=asked), make_document(None))
+        assert "days from 2026-01-02 to 2026-01-09" in page
+    assert "asked for" not in make_page(make_fleet(), make_document(None))
 
 
 def test_a_part_without_rows_says_so() -> None:
@@ -157,5 +179,5 @@ def test_a_browser_opens_it_and_runs_nothing(hostile_page: str, tmp_path: Path) 
     file.write_text(hostile_page, "utf-8")
     dom = dom_of(file.as_uri(), tmp_path / "chromium")
     assert _Seen(dom).tags.isdisjoint({"script", "img"})
-    assert dom.count("<svg ") == 8
+    assert dom.count("<svg ") == 12
     assert dom.rstrip().endswith("</html>")
