@@ -34,6 +34,18 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "listen": "127.0.0.1:1", "upstream": "b:9092"},
     ),
     (
+        events.Starting(version="1.2.3", hints="on", config="/etc/a.yaml", routes=("l:1=b:9092",)),
+        "info",
+        "starting",
+        {"version": "1.2.3", "hints": "on", "config": "/etc/a.yaml", "routes": ["l:1=b:9092"]},
+    ),
+    (
+        events.FilesReloaded(tls=2, refused=1),
+        "info",
+        "files_reloaded",
+        {"tls": 2, "refused": 1},
+    ),
+    (
         events.RoutePlan(route="r", native=False, raised={"Produce": [9, 10]}),
         "info",
         "route_plan",
@@ -72,6 +84,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
             "leader": 2,
             "epoch": 5,
         },
+    ),
+    (
+        events.EpochRose(cluster="k", topic="t", partition=3, leader=2, epoch_before=5, epoch=6),
+        "debug",
+        "epoch_rose",
+        {"cluster": "k", "topic": "t", "partition": 3, "leader": 2, "epoch_before": 5, "epoch": 6},
     ),
     (
         events.HintGiven(answered=_ANSWERED, leader=2, epoch=5),

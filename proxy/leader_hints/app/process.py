@@ -26,6 +26,7 @@ from leader_hints.core.events import (
     DescriptorsShort,
     Event,
     EventLoopStalled,
+    Starting,
     Stopped,
     Stopping,
 )
@@ -51,10 +52,11 @@ _MOMENT = 0.01
 _TO_REPORT = 10.0
 
 
-def run(settings: Settings, local: Found | None = None) -> int:
+def run(settings: Settings, local: Found | None = None, *, config: str = "") -> int:
     """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
 
-    ``local``: the routes of a virtual cluster replace those of the settings.
+    ``local``: the routes of a virtual cluster replace those of the settings. ``config``: the file
+    that the settings come from, "" without one; it is only named.
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
@@ -76,7 +78,7 @@ def run(settings: Settings, local: Found | None = None) -> int:
     for number in _SIGNALS:
         signal.signal(number, at_the_edges)
     try:
-        trio.run(partial(serve, settings, local, began), strict_exception_groups=True)
+        trio.run(partial(serve, settings, local, began, config), strict_exception_groups=True)
     except* (ListenError, TakeoverError) as group:
         refused = _first(group)
     for number in _SIGNALS:
@@ -90,14 +92,17 @@ def run(settings: Settings, local: Found | None = None) -> int:
 
 
 async def serve(
-    settings: Settings, local: Found | None = None, began: Callable[[], None] = lambda: None
+    settings: Settings,
+    local: Found | None = None,
+    began: Callable[[], None] = lambda: None,
+    config: str = "",
 ) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it.
 
-    ``began``: called when signals are handled here.
+    ``began``: called when signals are handled here. ``config``: see :func:`run`.
     """
     name_look_ups.install()
-    process = _process(settings, local)
+    process = _process(settings, local, config)
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.
     gc.freeze()
@@ -156,8 +161,9 @@ async def hold(settings: Settings, local: Found, started: Callable[[], None]) ->
 class _Process:
     """Starts and ends the tasks of the parts."""
 
-    def __init__(self, settings: Settings, source: RouteSource) -> None:
+    def __init__(self, settings: Settings, source: RouteSource, config: str) -> None:
         self._settings = settings
+        self._config = config
         self._source = source
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
@@ -169,6 +175,7 @@ class _Process:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         parts = self._parts
+        parts.observers.emit(self._starting())
         _fit_to_descriptors(parts.joining.admission, parts.observers.emit)
         takes_over = self._takeover is not None and await self._takeover.begin()
         self._start_tasks(nursery)
@@ -196,6 +203,16 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replaced.wait()
             then()
+
+    def _starting(self) -> Starting:
+        """Return with which settings the process begins."""
+        settings = self._settings
+        return Starting(
+            version=self._parts.watched.release,
+            hints=settings.hints,
+            config=self._config,
+            routes=tuple(f"{route.listen}={route.upstream}" for route in settings.routes),
+        )
 
     def _make_takeover(self) -> Takeover | None:
         path, parts = self._settings.takeover, self._parts
@@ -271,10 +288,10 @@ class _Process:
             await trio.sleep(_MOMENT)
 
 
-def _process(settings: Settings, local: Found | None) -> _Process:
+def _process(settings: Settings, local: Found | None, config: str = "") -> _Process:
     source: RouteSource
     source = FixedRoutes(settings.routes) if local is None else VirtualRoutes(local)
-    return _Process(settings, source)
+    return _Process(settings, source, config)
 
 
 def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> None:

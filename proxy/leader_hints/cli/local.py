@@ -177,7 +177,7 @@ def _serve(
         from leader_hints.faults.injector import FaultInjector
 
         stage = FaultInjector(scenario)
-    sys.exit(run(settings, Found(local, brokers, renew, stage)))
+    sys.exit(run(settings, Found(local, brokers, renew, stage), config=str(file or "")))
 
 
 def read_scenario(file: Path) -> Scenario:

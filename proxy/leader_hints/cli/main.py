@@ -98,7 +98,8 @@ def run(settings: Settings) -> None:
     # Imported here, since the other commands need no network code and should answer at once.
     from leader_hints.app import run as serve
 
-    sys.exit(serve(settings))
+    file = click.get_current_context().params["file"]
+    sys.exit(serve(settings, config=str(file or "")))
 
 
 cli.add_command(local)

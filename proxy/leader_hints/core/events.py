@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class LeaderMoved:
-    """A partition's epoch rose; the leader may be the same as before."""
+    """A partition has another leader than before, or none."""
 
     cluster: str
     topic: str
@@ -22,6 +22,25 @@ class LeaderMoved:
     epoch_before: int
     leader: int
     epoch: int
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class EpochRose:
+    """A partition's leader epoch rose under the same leader, as where a reassignment begins.
+
+    Where ``epoch`` is lower than ``epoch_before``, the topic was recreated.
+    """
+
+    cluster: str
+    topic: str
+    partition: int
+    leader: int
+    epoch_before: int
+    epoch: int
+
+
+#: What begins a leader epoch.
+LeaderChange = LeaderMoved | EpochRose
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -145,6 +164,31 @@ class ClientRefused:
     route: str
     client: str
     reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """The process begins. ``version``: of the proxy; ``hints``: the mode of all routes.
+
+    ``config``: the file with settings, "" without one. ``routes``: LISTEN=UPSTREAM of each.
+    """
+
+    version: str
+    hints: str
+    config: str
+    routes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesReloaded:
+    """SIGHUP had all TLS files read again. Settings are not: they need a restart or a takeover.
+
+    ``tls``: how many groups of TLS files are in use as they are now; ``refused``: of how many
+    the former ones stay in use, which ``certificates_refused`` names.
+    """
+
+    tls: int
+    refused: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -507,6 +551,7 @@ class JournalAbandoned:
 
 Event = (
     LeaderMoved
+    | EpochRose
     | HintGiven
     | HintMissed
     | ClientSeen
@@ -515,6 +560,8 @@ Event = (
     | RoutePlan
     | BadClientBytes
     | ClientRefused
+    | Starting
+    | FilesReloaded
     | CertificatesReloaded
     | CertificatesRefused
     | BadBrokerBytes

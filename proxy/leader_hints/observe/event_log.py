@@ -24,6 +24,7 @@ class _Line(NamedTuple):
 #: Subsystem and level of each event. Errors that clients recover from by themselves are at debug;
 #: what an operator should fix is a warning.
 LINES: Final[Mapping[type[Event], _Line]] = {
+    events.Starting: _Line("routes", "info"),
     events.Listening: _Line("routes", "info"),
     events.BrokerMoved: _Line("routes", "info"),
     events.BrokerLeft: _Line("routes", "info"),
@@ -38,6 +39,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.AdvertisedPast: _Line("routes", "warning"),
     events.AdvertisedRight: _Line("routes", "info"),
     events.RouteLoops: _Line("routes", "warning"),
+    events.FilesReloaded: _Line("routes", "info"),
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
@@ -60,6 +62,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.HintMissed: _Line("hints", "debug"),
     events.Recovered: _Line("hints", "debug"),
     events.LeaderMoved: _Line("leaders", "info"),
+    events.EpochRose: _Line("leaders", "debug"),
     events.SubscriptionReady: _Line("subscription", "info"),
     events.SubscriptionLost: _Line("subscription", "warning"),
     events.TopicsHidden: _Line("subscription", "warning"),

@@ -75,12 +75,6 @@ def test_the_first_word_of_a_partition_is_no_move() -> None:
     assert view.is_confirmed("t", 0)
 
 
-def test_an_epoch_that_rises_under_the_same_leader_is_a_move() -> None:
-    view = view_of({0: (1, 5)})
-    (moved,) = view.learn(answer({0: (1, 6)}), None)
-    assert (moved.leader_before, moved.leader, moved.epoch) == (1, 1, 6)
-
-
 @pytest.mark.parametrize("topic", [ZERO_ID, topic_id(1)])
 @pytest.mark.parametrize("poll", [False, True])
 def test_a_lagging_broker_changes_nothing(topic: bytes, poll: bool) -> None:
