@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from leader_hints.faults.fault import Action
 from leader_hints.settings.settings import Settings
 from tests.cli.commands import COMMAND, clean_environment, leader_hints
 
@@ -191,3 +192,18 @@ def test_wait_gone_ends_with_1_while_the_broker_is_there_and_with_0_when_it_has_
     assert there.returncode == 1
     assert there.stderr == f"leader-hints: still there after 0.2 s: {host}:{port}\n"
     assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "")
+
+
+def test_help_lists_what_each_fault_does() -> None:
+    done = leader_hints("fault", "begin", "--help")
+
+    listed = [line.split() for line in done.stdout.partition("Actions:")[2].splitlines() if line]
+    assert [words[0] for words in listed] == [action.value for action in Action]
+    assert all(len(words) > 3 for words in listed)
+
+
+def test_shells_complete_its_commands() -> None:
+    words = {"COMP_WORDS": "leader-hints co", "COMP_CWORD": "1"}
+    done = leader_hints(variables={"_LEADER_HINTS_COMPLETE": "bash_complete", **words})
+
+    assert done.stdout.splitlines() == ["plain,config", "plain,conformance"]

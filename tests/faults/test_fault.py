@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from leader_hints.faults.fault import Fault
+from leader_hints.faults.fault import Fault, problems
 
 
 @pytest.mark.parametrize(
@@ -15,3 +15,28 @@ from leader_hints.faults.fault import Fault
 def test_a_fault_that_could_never_be_done_is_refused(values: dict[str, Any]) -> None:
     with pytest.raises(ValidationError, match="is only done to"):
         Fault.model_validate(values)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        (
+            {"action": "cut", "delay_ms": 5},
+            "fault: delay_ms is of action delay; cut has no such option",
+        ),
+        (
+            {"action": "delay", "hint": "right"},
+            "fault: hint is of action error; delay has no such option",
+        ),
+        (
+            {"action": "drop", "apis": ["Produced"]},
+            "apis: no such API: Produced; they are named as Produce is",
+        ),
+    ],
+)
+def test_what_an_action_does_not_have_is_refused_in_one_sentence(
+    values: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Fault.model_validate(values)
+    assert problems(refused.value) == [reason]

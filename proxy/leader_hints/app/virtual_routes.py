@@ -45,7 +45,10 @@ class VirtualRoutes:
             parts.observers.emit,
         )
         if self._injector is not None:
-            self._injector.bind(parts.observers.emit, self._leaders)
+            routes = parts.table.routes
+            self._injector.bind(
+                parts.observers.emit, self._leaders, lambda: [route.name for route in routes]
+            )
 
     def review(self) -> None:
         """Open and close listeners by what the brokers report now."""

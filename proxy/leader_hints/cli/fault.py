@@ -7,7 +7,7 @@ import http.client
 import json
 import urllib.error
 import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
@@ -25,6 +25,18 @@ _ADMIN: Final = click.option(
 )
 
 
+#: What each action does, for --help.
+_ACTIONS: Final[Mapping[Action, str]] = {
+    Action.ERROR: "Produce and Fetch are refused, and never reach a broker.",
+    Action.DELAY: "The response waits, and all responses behind it.",
+    Action.THROTTLE: "The response comes slowly.",
+    Action.CUT: "The connection ends in the middle of the response.",
+    Action.DROP: "The connection ends in place of the response.",
+    Action.REFUSE: "Connections are reset when they are made, or at their next request.",
+    Action.STALE_METADATA: "Metadata names the leaders as they were when the fault began.",
+}
+
+
 class FaultError(LeaderHintsError):
     """The proxy is out of reach, or allows no faults."""
 
@@ -34,14 +46,21 @@ def fault() -> None:
     """Make faults before clients that are tested; see docs/local.md."""
 
 
-@fault.command("begin")
+def _list_of_actions() -> str:
+    # Click keeps the lines behind \b as they are.
+    return "\b\nActions:\n" + "\n".join(f"  {name:15} {done}" for name, done in _ACTIONS.items())
+
+
+@fault.command("begin", epilog=_list_of_actions())
 @_ADMIN
 @click.argument("action", metavar="ACTION", type=click.Choice([action.value for action in Action]))
-@click.option("--route", "routes", multiple=True, metavar="NAME", help="Such as broker-1.")
-@click.option("--api", "apis", multiple=True, metavar="NAME", help="Such as Produce.")
-@click.option("--client-id", "client_ids", multiple=True, metavar="ID")
-@click.option("--topic", "topics", multiple=True, metavar="NAME")
-@click.option("--partition", "partitions", multiple=True, type=int)
+@click.option(
+    "--route", "routes", multiple=True, metavar="NAME", help="Only there; such as broker-1."
+)
+@click.option("--api", "apis", multiple=True, metavar="NAME", help="Only this; such as Produce.")
+@click.option("--client-id", "client_ids", multiple=True, metavar="ID", help="Only this client.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic.")
+@click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition.")
 @click.option(
     "--error", type=click.Choice([error.value for error in Error]), help="Of action error."
 )
@@ -54,7 +73,10 @@ def fault() -> None:
 @click.option("--times", type=int, help="How often it is done; without it until it is ended.")
 @click.option("--probability", type=float, help="Of those that are chosen, how many.")
 def begin(admin: str, **values: Any) -> None:
-    """Begin a fault; prints its number. What is not chosen by an option is not minded."""
+    """Begin a fault; prints its number.
+
+    Without options that choose, it is done to all messages of all clients.
+    """
     given = {key: value for key, value in values.items() if value not in (None, ())}
     try:
         asked = Fault.model_validate(
