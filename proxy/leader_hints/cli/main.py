@@ -181,9 +181,27 @@ def schema() -> None:
 
 @config.command()
 @_takes_settings
-def check(settings: Settings) -> None:
-    """Check the settings that `run` would take from the same flags, and print them all as YAML."""
+@click.option(
+    "--skip",
+    type=click.Choice(["files", "ports"]),
+    multiple=True,
+    help="Leave out what only the proxy's own machine has. May be given for both.",
+)
+def check(settings: Settings, *, skip: tuple[str, ...]) -> None:
+    """Check the settings that `run` would take from the same flags, and print them all as YAML.
+
+    Reports all that `run` would refuse: besides the settings themselves TLS files, secrets and the
+    journal's folder (files), and addresses that cannot be listened on (ports). Run it as the
+    proxy's user on its machine, with --skip ports while the proxy runs there. Exit code 2 for
+    settings and files, 1 if only addresses cannot be had.
+    """
+    from leader_hints.app.start_check import start_problems
+
     click.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), nl=False)
+    problems = start_problems(settings, files="files" not in skip, ports="ports" not in skip)
+    for problem in problems:
+        _say(problem)
+    sys.exit(max((problem.exit_code for problem in problems), default=0))
 
 
 @cli.group()
@@ -202,8 +220,7 @@ def main() -> None:
     try:
         cli(prog_name="leader-hints")
     except LeaderHintsError as error:
-        for line in str(error).splitlines():
-            click.echo(f"leader-hints: {line}", err=True)
+        _say(error)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno not in _CANNOT_WRITE:
@@ -212,6 +229,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"leader-hints: the output cannot be written: {error.strerror}", err=True)
         sys.exit(1)
+
+
+def _say(error: LeaderHintsError) -> None:
+    for line in str(error).splitlines():
+        click.echo(f"leader-hints: {line}", err=True)
 
 
 if __name__ == "__main__":
