@@ -77,11 +77,17 @@ def test_all_that_is_wrong_is_found_at_once(folder: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         code, problems = _check(
-            folder, route=route, journal=journal, listen=f"127.0.0.1:{port}", admin="192.0.2.1:9100"
+            folder,
+            route=route,
+            journal=journal,
+            listen=f"127.0.0.1:{port}",
+            admin="192.0.2.1:9100",
+            admin_token="env:NO_SUCH_TOKEN",
         )
 
     assert code == 2
     expected = [
+        "admin_token: the environment variable NO_SUCH_TOKEN has no secret",
         f"route r: client_tls: certificate {folder}/one.pem: "
         "the key is not that of the certificate",
         f"route r: upstream_tls: ca {folder}/none.pem: no such file or directory",

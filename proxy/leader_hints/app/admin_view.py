@@ -60,7 +60,8 @@ class AdminView:
             with urgent():
                 return await pages.answer(request)
 
-        admin = Admin(answer, address, parts.observers.emit)
+        token = parts.settings.admin_token
+        admin = Admin(answer, address, parts.observers.emit, token)
         bound = await self._listeners.open(ADMIN, address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))

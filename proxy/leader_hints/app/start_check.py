@@ -15,6 +15,7 @@ from leader_hints.check import host
 from leader_hints.errors import ConfigurationError, LeaderHintsError, ListenError
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.brokers.sasl import Credentials
+from leader_hints.net.brokers.secret import read_secret
 from leader_hints.net.clients.listening import open_listeners
 from leader_hints.net.journal.journal_opening import check_journal
 from leader_hints.net.takeover.successors import Successors
@@ -40,6 +41,11 @@ def start_problems(settings: Settings, *, files: bool, ports: bool) -> list[Lead
 
 
 def _of_files(settings: Settings) -> Iterator[ConfigurationError]:
+    if settings.admin_token:
+        try:
+            read_secret(settings.admin_token)
+        except ConfigurationError as error:
+            yield ConfigurationError(f"admin_token: {error}")
     yield from tls_problems(settings.routes)
     for route in settings.routes:
         if route.sasl.mechanism != "none":

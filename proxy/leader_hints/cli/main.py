@@ -31,6 +31,7 @@ from leader_hints.cli.options import (
     log_level_option,
 )
 from leader_hints.cli.sources import load_settings
+from leader_hints.cli.switch import switch
 from leader_hints.errors import LeaderHintsError
 from leader_hints.observe import journal_schema as journal_lines
 from leader_hints.observe.logs import configure_logs
@@ -103,6 +104,7 @@ def run(settings: Settings) -> None:
 
 
 cli.add_command(local)
+cli.add_command(switch)
 cli.add_command(fault)
 cli.add_command(conformance)
 

@@ -482,7 +482,10 @@ class AdminListening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminExposed:
-    """The admin server, which has no access control, can be reached from other machines."""
+    """The admin server can be reached from other machines, which may read all that it has.
+
+    Changes are taken from this machine only, or with the token of the setting ``admin_token``.
+    """
 
     listen: str
 

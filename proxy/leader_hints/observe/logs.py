@@ -134,7 +134,7 @@ def _to_json(event: EventDict, **_: Any) -> str:
 
     The encoder escapes all other control characters but leaves DEL alone.
     """
-    named = {name: event[name] for name in _FIRST if name in event} | event
+    named = {**{name: event[name] for name in _FIRST if name in event}, **event}
     return json.dumps(named, default=str).replace("\x7f", "\\u007f")
 
 

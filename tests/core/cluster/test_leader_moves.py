@@ -113,6 +113,7 @@ def test_a_move_is_confirmed_by_the_new_leader_itself() -> None:
 def test_a_node_that_answers_that_it_leads_at_a_higher_epoch_is_the_leader() -> None:
     view = old_view_of({0: (1, 5)}, topic=topic_id(1))
     (moved,) = view.leader_confirms("t", 0, Leader(2, 6))
+    assert isinstance(moved, LeaderMoved)
     assert (moved.leader_before, moved.epoch_before) == (1, 5)
     assert (moved.leader, moved.epoch) == (2, 6)
     assert view.leader("t", 0) == Leader(2, 6)
