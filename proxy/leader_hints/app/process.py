@@ -18,6 +18,7 @@ from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
 from leader_hints.app.periodic import sum_up, tick
 from leader_hints.app.replacement import Replacement
+from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.app.takeover import Takeover
 from leader_hints.app.virtual_routes import VirtualRoutes
 from leader_hints.core.admission import Admission
@@ -30,12 +31,14 @@ from leader_hints.core.events import (
     Stopped,
     Stopping,
 )
+from leader_hints.core.mode import Mode
 from leader_hints.errors import ListenError, TakeoverError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.takeover.service_manager import tell_ready
 from leader_hints.net.watchdog import Watchdog
+from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.settings import Settings
 
 #: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
@@ -52,11 +55,18 @@ _MOMENT = 0.01
 _TO_REPORT = 10.0
 
 
-def run(settings: Settings, local: Found | None = None, *, config: str = "") -> int:
+def run(
+    settings: Settings,
+    local: Found | None = None,
+    *,
+    config: str = "",
+    again: Callable[[], Settings] | None = None,
+) -> int:
     """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
 
     ``local``: the routes of a virtual cluster replace those of the settings. ``config``: the file
-    that the settings come from, "" without one; it is only named.
+    that the settings come from, "" without one; it is only named. ``again``: reads the settings
+    once more, for SIGHUP.
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key or roots cannot be used.
@@ -78,7 +88,9 @@ def run(settings: Settings, local: Found | None = None, *, config: str = "") -> 
     for number in _SIGNALS:
         signal.signal(number, at_the_edges)
     try:
-        trio.run(partial(serve, settings, local, began, config), strict_exception_groups=True)
+        trio.run(
+            partial(serve, settings, local, began, config, again), strict_exception_groups=True
+        )
     except* (ListenError, TakeoverError) as group:
         refused = _first(group)
     for number in _SIGNALS:
@@ -96,13 +108,14 @@ async def serve(
     local: Found | None = None,
     began: Callable[[], None] = lambda: None,
     config: str = "",
+    again: Callable[[], Settings] | None = None,
 ) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it.
 
-    ``began``: called when signals are handled here. ``config``: see :func:`run`.
+    ``began``: called when signals are handled here. ``config``, ``again``: see :func:`run`.
     """
     name_look_ups.install()
-    process = _process(settings, local, config)
+    process = _process(settings, local, config, again)
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.
     gc.freeze()
@@ -141,6 +154,7 @@ async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: tri
         elif number == signal.SIGHUP:
             # Beside it: a disk may hang, and the next signal must be handled.
             process.certificates.renew()
+            nursery.start_soon(process.read_settings_again)
         else:
             return
 
@@ -161,13 +175,20 @@ async def hold(settings: Settings, local: Found, started: Callable[[], None]) ->
 class _Process:
     """Starts and ends the tasks of the parts."""
 
-    def __init__(self, settings: Settings, source: RouteSource, config: str) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        source: RouteSource,
+        config: str,
+        again: Callable[[], Settings] | None,
+    ) -> None:
         self._settings = settings
         self._config = config
         self._source = source
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
         self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
+        self._reload = SettingsReload(settings, again, self._apply, self._parts.observers.emit)
         self._takeover = self._make_takeover()
         replaced = None if self._takeover is None else self._takeover.replaced
         self.replacement = Replacement(replaced, self._parts.observers.emit)
@@ -203,6 +224,25 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replaced.wait()
             then()
+
+    async def read_settings_again(self) -> None:
+        """Read the settings once more, and put in force what is safe."""
+        try:
+            await self._reload.run()
+        except Exception as error:  # A defect here must not end the process.
+            self._parts.observers.task_failed("settings", error)
+
+    def _apply(self, settings: Settings) -> None:
+        """Put settings in force of which only such differ as a process may change."""
+        if settings.log != self._settings.log:
+            log = settings.log
+            configure_logs(log.least, log.format)
+            self._parts.log.configure(log.by_subsystem, log.moves_per_second)
+        if settings.hints != self._settings.hints:
+            for route in self._parts.table.routes:
+                if not route.config.relays_tls:
+                    self._admin.switch(route.name, Mode(settings.hints))
+        self._settings = settings
 
     def _starting(self) -> Starting:
         """Return with which settings the process begins."""
@@ -288,10 +328,15 @@ class _Process:
             await trio.sleep(_MOMENT)
 
 
-def _process(settings: Settings, local: Found | None, config: str = "") -> _Process:
+def _process(
+    settings: Settings,
+    local: Found | None,
+    config: str = "",
+    again: Callable[[], Settings] | None = None,
+) -> _Process:
     source: RouteSource
     source = FixedRoutes(settings.routes) if local is None else VirtualRoutes(local)
-    return _Process(settings, source, config)
+    return _Process(settings, source, config, again)
 
 
 def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> None:

@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 import yaml
@@ -65,6 +65,13 @@ _SETTINGS_OPTIONS: Final = (
 )
 
 
+class _Origin(NamedTuple):
+    """Where a command's settings come from: the file, "" without one, and how to read all again."""
+
+    file: str
+    again: Callable[[], Settings]
+
+
 def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags for settings, and pass it the `Settings` that all places make up.
 
@@ -74,7 +81,9 @@ def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_settings(file: Path | None, **flags: Any) -> None:
         by_key = {key: flags.pop(name) for name, key in _SETTING_OF_FLAG.items()}
-        command(load_settings(by_key, os.environ, file), **flags)
+        load = functools.partial(load_settings, by_key, os.environ, file)
+        click.get_current_context().obj = _Origin(str(file or ""), load)
+        command(load(), **flags)
 
     for option in reversed(_SETTINGS_OPTIONS):
         with_settings = option(with_settings)
@@ -99,8 +108,8 @@ def run(settings: Settings) -> None:
     # Imported here, since the other commands need no network code and should answer at once.
     from leader_hints.app import run as serve
 
-    file = click.get_current_context().params["file"]
-    sys.exit(serve(settings, config=str(file or "")))
+    origin: _Origin = click.get_current_context().obj
+    sys.exit(serve(settings, config=origin.file, again=origin.again))
 
 
 cli.add_command(local)

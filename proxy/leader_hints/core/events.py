@@ -181,7 +181,7 @@ class Starting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FilesReloaded:
-    """SIGHUP had all TLS files read again. Settings are not: they need a restart or a takeover.
+    """SIGHUP had all TLS files read again.
 
     ``tls``: how many groups of TLS files are in use as they are now; ``refused``: of how many
     the former ones stay in use, which ``certificates_refused`` names.
@@ -189,6 +189,25 @@ class FilesReloaded:
 
     tls: int
     refused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsReloaded:
+    """SIGHUP had the settings read again; ``keys``: those that changed, and are in force now."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsRefused:
+    """SIGHUP had the settings read again, and none was taken; the former ones stay in force.
+
+    ``keys``: those that a process does not change while it serves; none if the settings as a whole
+    are not allowed, for ``reason``.
+    """
+
+    keys: tuple[str, ...]
+    reason: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -565,6 +584,8 @@ Event = (
     | ClientRefused
     | Starting
     | FilesReloaded
+    | SettingsReloaded
+    | SettingsRefused
     | CertificatesReloaded
     | CertificatesRefused
     | BadBrokerBytes

@@ -40,6 +40,8 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.AdvertisedRight: _Line("routes", "info"),
     events.RouteLoops: _Line("routes", "warning"),
     events.FilesReloaded: _Line("routes", "info"),
+    events.SettingsReloaded: _Line("routes", "info"),
+    events.SettingsRefused: _Line("routes", "warning"),
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
@@ -111,12 +113,17 @@ class EventLog:
         clock: Callable[[], float],
     ) -> None:
         self._log = log
+        self._storm = LeaderStorm()
+        self._flood = Flood()
+        self._clock = clock
+        self.configure(levels, moves_per_second)
+
+    def configure(self, levels: Mapping[str, str], moves_per_second: int) -> None:
+        """Write other lines from now on."""
         self._least = {subsystem: LEVELS[level] for subsystem, level in levels.items()}
         #: Of what is written.
         self._lines = {kind: line for kind, line in LINES.items() if self._written(line)}
-        self._storm = LeaderStorm(moves_per_second)
-        self._flood = Flood()
-        self._clock = clock
+        self._storm.most = moves_per_second
 
     def take(self, event: Event) -> None:
         """Write ``event``."""
