@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.harness.ports import free_ports
-from tests.harness.proxyproc import ProxyProcess
+from tests.harness.proxyproc import LogLine, ProxyProcess
 from tests.harness.waiting import until
 
 
@@ -34,14 +34,13 @@ class _Process(ProxyProcess):
         routes = [{**self._route, "upstream": "127.0.0.1:9"}]
         self._file.write_text(yaml.safe_dump({"routes": routes, **settings}), encoding="utf-8")
 
-    def after(self, event: str, **settings: Any) -> dict[str, Any]:
+    def after(self, event: str, **settings: Any) -> LogLine:
         """Write the file, send SIGHUP, and return the line of that event."""
         self.write(**settings)
         before = len(self.events(event))
         self.signal(signal.SIGHUP)
         until(lambda: len(self.events(event)) > before, event)
-        line: dict[str, Any] = self.events(event)[-1]
-        return line
+        return self.events(event)[-1]
 
     def hints(self) -> str:
         """What the route does about hints."""

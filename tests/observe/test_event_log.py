@@ -52,6 +52,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"keys": ["drain_ms"], "reason": "they need a restart"},
     ),
     (
+        events.SwitchNotKept(reason="no space left on device"),
+        "warning",
+        "switch_not_kept",
+        {"reason": "no space left on device"},
+    ),
+    (
         events.FilesReloaded(tls=2, refused=1),
         "info",
         "files_reloaded",

@@ -11,6 +11,7 @@ Bugs about the start and end of a process, and about how its parts are joined, a
 - observers: who observes events, and how failures are reported; periodic: timers and summaries.
 - takeover: from the process before this one, and by the next; replacement: starts the next one.
 - start_check: what `run` would refuse, found by `config check`.
+- switch_file: what the kill switch has set, for the next process.
 - admin_view: what the admin server's pages show and change.
 """
 

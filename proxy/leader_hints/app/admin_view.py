@@ -12,6 +12,7 @@ import trio
 from leader_hints.address import Address
 from leader_hints.app.listeners import Listeners
 from leader_hints.app.parts import Parts
+from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
@@ -38,6 +39,10 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers, _PAUSE)
+        #: Of routes that nothing has switched.
+        self._mode = Mode(parts.settings.hints)
+        self._kept = read_switch_file(parts.settings.switch_file)
+        self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self.listening = self.stopping = False
 
@@ -128,8 +133,25 @@ class AdminView:
         """Return by route name what each does about hints."""
         return {route.name: route.mode for route in self._parts.table.routes}
 
+    def restore(self) -> None:
+        """Switch routes as the process before this one kept it."""
+        for route in [*self._parts.table.routes]:
+            if route.name in self._kept:
+                self.switch(route.name, self._kept[route.name])
+
+    def switch_all(self, mode: Mode) -> None:
+        """Change what all routes do about hints, as the settings say from now on."""
+        self._mode = mode
+        for route in [*self._parts.table.routes]:
+            self.switch(route.name, mode)
+
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
+        refused = self._switch(name, mode)
+        self.switch_file.keep({r: of for r, of in self.modes().items() if of is not self._mode})
+        return refused
+
+    def _switch(self, name: str, mode: Mode) -> str | None:
         parts = self._parts
         route = parts.table.by_name(name)
         before = route.mode

@@ -69,7 +69,7 @@ def run(
     once more, for SIGHUP.
 
     :raises ListenError: an address cannot be listened on.
-    :raises ConfigurationError: a certificate, a key or roots cannot be used.
+    :raises ConfigurationError: a certificate, a key, roots or another file cannot be used.
     :raises TakeoverError: the process to take over from hands nothing over.
     """
     refused: ListenError | TakeoverError | None = None
@@ -203,6 +203,7 @@ class _Process:
         if not takes_over:
             await self._serve_admin(nursery)
         self._source.prepare()
+        self._admin.restore()
         if any(route.config.synthesize for route in parts.table.routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would learn of no leader any more.
@@ -239,9 +240,7 @@ class _Process:
             configure_logs(log.least, log.format)
             self._parts.log.configure(log.by_subsystem, log.moves_per_second)
         if settings.hints != self._settings.hints:
-            for route in self._parts.table.routes:
-                if not route.config.relays_tls:
-                    self._admin.switch(route.name, Mode(settings.hints))
+            self._admin.switch_all(Mode(settings.hints))
         self._settings = settings
 
     def _starting(self) -> Starting:
@@ -290,6 +289,7 @@ class _Process:
         nursery.start_soon(keep_up, "tick", ticking)
         nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
         nursery.start_soon(self.certificates.run)
+        nursery.start_soon(keep_up, "switch file", self._admin.switch_file.run)
 
     async def await_plans(self) -> None:
         """Wait until the versions and the leaders of all brokers are known."""

@@ -11,6 +11,7 @@ from typing import Final
 import trio
 
 from leader_hints.app.admin_view import ADMIN
+from leader_hints.app.switch_file import read_switch_file
 from leader_hints.check import host
 from leader_hints.errors import ConfigurationError, LeaderHintsError, ListenError
 from leader_hints.net.brokers import name_look_ups
@@ -54,6 +55,10 @@ def _of_files(settings: Settings) -> Iterator[ConfigurationError]:
                 next(Credentials(route.sasl).converse([]))
             except ConfigurationError as error:
                 yield ConfigurationError(f"route {route.name}: sasl: {error}")
+    try:
+        read_switch_file(settings.switch_file)
+    except ConfigurationError as error:
+        yield error
     try:
         check_journal(settings.journal)
     except ConfigurationError as error:

@@ -140,6 +140,13 @@ class HintsSwitched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchNotKept:
+    """The file of the setting ``switch_file`` cannot be written; the proxy tries again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutePlan:
     """Which versions a route offers for its broker; ``raised``: API -> [broker's, offered]."""
 
@@ -579,6 +586,7 @@ Event = (
     | ClientSeen
     | Recovered
     | HintsSwitched
+    | SwitchNotKept
     | RoutePlan
     | BadClientBytes
     | ClientRefused

@@ -34,6 +34,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.FaultDone: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
+    events.SwitchNotKept: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),
     events.RouteCrossed: _Line("routes", "warning"),
     events.AdvertisedPast: _Line("routes", "warning"),

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from leader_hints.address import Address, leads_to, overlap
 from leader_hints.settings.clients import ClientSettings, HintUse
-from leader_hints.settings.fields import refuse_twice, seconds, secret, whole
+from leader_hints.settings.fields import file, refuse_twice, seconds, secret, whole
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.journal import JournalSettings
 from leader_hints.settings.limits import LimitSettings
@@ -80,6 +80,11 @@ class Settings(BaseSettings):
         "What a request must have that changes something at the admin server, such as the kill "
         "switch: a header Authorization: Bearer TOKEN. Empty: it must come from this machine, from "
         "a loopback address."
+    )
+    switch_file: str = file(
+        "A file in which the kill switch keeps what it has set, so that a restart does not undo "
+        "it; empty: a restart restores the settings. The folder must exist and be writable; each "
+        "process needs a file of its own."
     )
     connect_timeout_ms: int = whole(
         10000,
