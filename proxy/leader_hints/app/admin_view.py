@@ -5,7 +5,7 @@ Tested in ``tests/app/test_process.py``.
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import trio
 
@@ -47,16 +47,14 @@ class AdminView:
         self.listening = self.stopping = False
 
     async def serve(
-        self, nursery: trio.Nursery, address: Address, fault_pages: MorePages | None
+        self, nursery: trio.Nursery, address: Address, more: Sequence[MorePages]
     ) -> None:
         """Start the admin server, which is open until ``nursery`` is cancelled.
 
         :raises ListenError: the address cannot be listened on.
         """
         parts = self._parts
-        pages = AdminPages(
-            parts.metrics, self.status, self.ready, self.modes, self.switch, fault_pages
-        )
+        pages = AdminPages(parts.metrics, self.status, self.ready, self.modes, self.switch, more)
 
         async def answer(request: Request) -> Reply:
             # Not while a request comes and its answer goes: a silent client would have all turns

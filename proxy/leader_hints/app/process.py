@@ -267,7 +267,7 @@ class _Process:
 
     async def _serve_admin(self, nursery: trio.Nursery) -> None:
         if self._settings.admin is not None:
-            await self._admin.serve(nursery, self._settings.admin, self._source.fault_pages)
+            await self._admin.serve(nursery, self._settings.admin, self._source.more_pages)
 
     def _start_tasks(self, nursery: trio.Nursery) -> None:
         parts, keep_up = self._parts, self._parts.observers.keep_up

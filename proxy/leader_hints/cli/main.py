@@ -23,6 +23,7 @@ import yaml
 from leader_hints.cli.conformance import conformance
 from leader_hints.cli.fault import fault
 from leader_hints.cli.local import local
+from leader_hints.cli.mock import broker, move
 from leader_hints.cli.options import (
     admin_option,
     config_option,
@@ -115,6 +116,8 @@ def run(settings: Settings) -> None:
 cli.add_command(local)
 cli.add_command(switch)
 cli.add_command(fault)
+cli.add_command(move)
+cli.add_command(broker)
 cli.add_command(conformance)
 
 

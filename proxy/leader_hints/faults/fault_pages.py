@@ -33,7 +33,7 @@ class FaultPages:
         """Whether a path is one of these."""
         return path == PATH or path.startswith(f"{PATH}/")
 
-    def answer(self, request: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
         """Answer ``request``."""
         number = request.path.removeprefix(PATH).removeprefix("/")
         if number:

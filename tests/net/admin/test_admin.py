@@ -65,7 +65,7 @@ class _Process:
             self.ready,
             lambda: self.modes,
             self.switch,
-            FaultPages(Faults(), lambda fault: 1, list),
+            [FaultPages(Faults(), lambda fault: 1, list)],
         )
         return Admin(pages.answer, listen, self.events.append, token)
 
