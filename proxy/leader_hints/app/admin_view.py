@@ -20,6 +20,7 @@ from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import READINESS, AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
+from leader_hints.observe.clients import FORMAT, Clients, clients
 from leader_hints.observe.status import route_statuses, status
 
 #: What listens at the admin server's address; no route is called so.
@@ -54,7 +55,9 @@ class AdminView:
         :raises ListenError: the address cannot be listened on.
         """
         parts = self._parts
-        pages = AdminPages(parts.metrics, self.status, self.ready, self.modes, self.switch, more)
+        pages = AdminPages(
+            parts.metrics, self.status, self.clients, self.ready, self.modes, self.switch, more
+        )
 
         async def answer(request: Request) -> Reply:
             # Not while a request comes and its answer goes: a silent client would have all turns
@@ -126,6 +129,14 @@ class AdminView:
             await trio.lowlevel.checkpoint()
         now = status(parts.watched, parts.history, routes, self._started, time.time())
         return now.model_dump_json().encode()
+
+    async def clients(self) -> bytes:
+        """Return the clients and the versions that they ask, as a JSON document."""
+        found = []
+        for client in clients([*self._parts.table.routes]):
+            found.append(client)
+            await trio.lowlevel.checkpoint()
+        return Clients(format=FORMAT, clients=found).model_dump_json().encode()
 
     def modes(self) -> Mapping[str, Mode]:
         """Return by route name what each does about hints."""

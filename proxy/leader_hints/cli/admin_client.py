@@ -15,6 +15,7 @@ from leader_hints.address import Address
 from leader_hints.cli.options import Option
 from leader_hints.errors import ConfigurationError, LeaderHintsError
 
+_VARIABLE: Final = "LEADER_HINTS_ADMIN"
 _PATIENCE: Final = 10.0
 #: Without the HTTP proxies of the environment: to those a loopback address is their own.
 _DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
@@ -27,6 +28,19 @@ class AdminServerError(LeaderHintsError):
     def __init__(self, text: str, status: int = 0) -> None:
         super().__init__(text)
         self.status = status
+
+
+def proxies_option() -> Option:
+    """Return the option for the admin servers of the proxies that a command is about."""
+    return click.option(
+        "--admin",
+        "admins",
+        multiple=True,
+        required=True,
+        envvar=_VARIABLE,
+        metavar="HOST:PORT",
+        help=f"The admin server of a proxy; give one for each proxy. Default: {_VARIABLE}.",
+    )
 
 
 def token_option() -> Option:

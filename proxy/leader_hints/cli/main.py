@@ -31,6 +31,7 @@ from leader_hints.cli.options import (
     log_format_option,
     log_level_option,
 )
+from leader_hints.cli.readiness import readiness
 from leader_hints.cli.sources import load_settings
 from leader_hints.cli.switch import switch
 from leader_hints.errors import LeaderHintsError
@@ -115,6 +116,7 @@ def run(settings: Settings) -> None:
 
 cli.add_command(local)
 cli.add_command(switch)
+cli.add_command(readiness)
 cli.add_command(fault)
 cli.add_command(move)
 cli.add_command(broker)

@@ -5,30 +5,25 @@ Tested in ``tests/mock/test_switch_command.py``.
 
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Final
 from urllib.parse import quote
 
 import click
 
 from leader_hints.address import Address
-from leader_hints.cli.admin_client import AdminServerError, ask, parse_admin, token_option
+from leader_hints.cli.admin_client import (
+    AdminServerError,
+    ask,
+    parse_admin,
+    proxies_option,
+    token_option,
+)
 from leader_hints.core.mode import Mode
 from leader_hints.errors import ConfigurationError
-
-_VARIABLE: Final = "LEADER_HINTS_ADMIN"
 
 
 @click.command("hints")
 @click.argument("mode", required=False, type=click.Choice([mode.value for mode in Mode]))
-@click.option(
-    "--admin",
-    "admins",
-    multiple=True,
-    required=True,
-    envvar=_VARIABLE,
-    metavar="HOST:PORT",
-    help=f"The admin server of a proxy; give one for each proxy. Default: {_VARIABLE}.",
-)
+@proxies_option()
 @click.option(
     "--route",
     "routes",

@@ -51,6 +51,11 @@ class _Process:
         await trio.lowlevel.checkpoint()
         return b'{"format":1}'.ljust(10_000)
 
+    async def clients(self) -> bytes:
+        """Another document."""
+        await trio.lowlevel.checkpoint()
+        return b'{"format":1,"clients":[]}'
+
     def switch(self, route: str, mode: Mode) -> str | None:
         """As the process does, which refuses a route on which TLS goes through unread."""
         if route == "unread":
@@ -62,6 +67,7 @@ class _Process:
         pages = AdminPages(
             Metrics(watched([Route("a", Mode.ON)])),
             self.status,
+            self.clients,
             self.ready,
             lambda: self.modes,
             self.switch,

@@ -34,7 +34,7 @@ class MorePages(Protocol):
 class AdminPages:
     """Answers requests.
 
-    ``metrics``: of the process. ``status``: makes a JSON document.
+    ``metrics``: of the process. ``status``, ``clients``: each makes a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
     each route does about hints now; ``switch`` changes that, or returns why that cannot be.
     ``more``: of parts that not every process has.
@@ -44,6 +44,7 @@ class AdminPages:
         self,
         metrics: Metrics,
         status: Callable[[], Awaitable[bytes]],
+        clients: Callable[[], Awaitable[bytes]],
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
         switch: Callable[[str, Mode], str | None],
@@ -55,6 +56,7 @@ class AdminPages:
         self._reading = trio.CapacityLimiter(1)
         # Either has megabytes where there are many routes.
         self._status = SharedWork(status)
+        self._clients = SharedWork(clients)
         self._exposition = {
             kind: SharedWork(partial(self._expose, kind)) for kind in ("", OPENMETRICS)
         }
@@ -67,6 +69,7 @@ class AdminPages:
             "/livez": self._livez,
             READINESS: self._readyz,
             "/status": self._status_page,
+            "/clients": self._clients_page,
         }
 
     async def answer(self, request: Request) -> Reply:
@@ -119,6 +122,9 @@ class AdminPages:
 
     async def _status_page(self, request: Request) -> Reply:
         return Reply(200, await self._status.result(), JSON)
+
+    async def _clients_page(self, request: Request) -> Reply:
+        return Reply(200, await self._clients.result(), JSON)
 
     def _hints(self, request: Request, name: str) -> Reply:
         mode = self._modes().get(name)
