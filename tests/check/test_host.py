@@ -24,6 +24,28 @@ def test_connections_to_a_port_are_counted() -> None:
     assert (before, during) == (0, 3)
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has /proc/net/tcp")
+@pytest.mark.parametrize(
+    ("family", "loopback", "shown"),
+    [(socket.AF_INET, "127.0.0.1", "127.0.0.1"), (socket.AF_INET6, "::1", "[::1]")],
+)
+def test_an_outgoing_connection_that_has_a_port_is_found(
+    family: socket.AddressFamily, loopback: str, shown: str
+) -> None:
+    (port,) = free_ports(1)
+    with (
+        socket.create_server((loopback, 0), family=family) as server,
+        socket.socket(family) as client,
+    ):
+        far = server.getsockname()[1]
+        assert host.connection_from(port) is None
+        client.bind((loopback, port))
+        client.connect((loopback, far))
+        assert host.connection_from(port) == f"{shown}:{far}"
+        # The same connection's other end is at a port that something listens on.
+        assert host.connection_from(far) is None
+
+
 @pytest.mark.parametrize(
     ("address", "here"), [("127.0.0.1", True), ("203.0.113.1", False), ("2001:db8::1", False)]
 )

@@ -15,7 +15,9 @@ from tests.check.samples import (
     MACHINE,
     MAXIMA,
     RUNNING,
+    advertised,
     broker,
+    fine,
     found,
     proxy,
     taken,
@@ -38,8 +40,21 @@ def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(kind: EndpointKin
     [
         ({"listening": ListeningFacts(state=Listening.ANY)}, {"listen_any_port"}),
         ({"listening": ListeningFacts(state=Listening.REFUSED)}, {"listen_refused"}),
-        ({"listening": taken(GONE)}, {"listen_taken"}),
-        ({"listening": ListeningFacts(state=Listening.TAKEN)}, {"listen_taken"}),
+        (
+            {"listening": taken(GONE), "brokers": (advertised(GONE, is_listen=True),)},
+            {"listen_taken", "advertised_unreachable"},
+        ),
+        (
+            {"listening": ListeningFacts(state=Listening.TAKEN)},
+            {"listen_taken", "advertised_elsewhere"},
+        ),
+        (
+            {
+                "listening": ListeningFacts(state=Listening.TAKEN, connection="192.0.2.1:443"),
+                "brokers": (advertised(GONE, is_listen=True),),
+            },
+            {"listen_connection", "advertised_unreachable"},
+        ),
         ({"listening": taken(broker())}, {"listen_not_raised"}),
         ({"listening": taken(proxy(2))}, {"listen_other_broker"}),
         ({"listening": taken(proxy(None))}, set()),
@@ -49,6 +64,27 @@ def test_a_proxy_that_runs_is_not_blamed_for_what_is_behind_it(kind: EndpointKin
 )
 def test_the_listening_address(changes: dict[str, Any], codes: set[str]) -> None:
     assert found(replace(RUNNING, **changes)) == codes
+
+
+@pytest.mark.parametrize("met", [GONE, broker(), proxy(2)], ids=["nothing", "broker", "other"])
+def test_where_the_wrong_thing_listens_clients_are_not_said_to_be_led_rightly(
+    met: ProbeResult,
+) -> None:
+    """`listen_taken` stood beside `advertised_right`, which says that clients come to the proxy."""
+    own = advertised(replace(met, node=None), is_listen=True)
+    route = replace(RUNNING, listening=taken(met), brokers=(own,))
+
+    assert any(code.startswith("listen_") for code in found(route))
+    assert "advertised_right" not in fine(route)
+
+
+def test_a_port_of_an_outgoing_connection_is_named_with_where_that_leads() -> None:
+    lent = ListeningFacts(state=Listening.TAKEN, connection="192.0.2.1:443")
+    # Whatever is behind the route.
+    for met in (broker(), GONE):
+        findings = judge((replace(RUNNING, met=met, listening=lent),), MACHINE, BOUNDS)
+        (one,) = [f for f in findings if f.code.startswith("listen_")]
+        assert "an outgoing connection has this port, to 192.0.2.1:443" in one.text
 
 
 def test_one_kind_of_client_that_is_not_offered_enough_is_named() -> None:

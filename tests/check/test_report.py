@@ -9,6 +9,7 @@ import pytest
 from leader_hints.check.facts import MachineFacts, RouteFacts
 from leader_hints.check.report import CheckReport, lines, make_report, to_json
 from leader_hints.check.rules import judge
+from leader_hints.core.mode import Mode
 from tests.check.samples import BOUNDS, MACHINE, RIGHT, changed
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "check.schema.json"
@@ -31,7 +32,7 @@ def test_what_is_settled_in_words() -> None:
         line for line in lines(report(changed(settle=True))) if "all other clients" in line
     )
     assert all_others == (
-        "    all other clients         9 settled   15 settled  "
+        "  all other clients         9 settled   15 settled  "
         "no byte changed; errors wait for settled Metadata"
     )
 
@@ -51,12 +52,13 @@ def test_a_right_route_in_words() -> None:
         "    versions_raised: node 1 of cluster k answers; it takes Produce 9 and Fetch 15",
         "    listen_free: 0.0.0.0:19092 is free to listen on",
         "    advertised_right: node 1 advertises b1:19092, which leads to this route",
-        "  what clients get            Produce     Fetch",
-        "    Java 3.7 or newer         10 hints    16 hints",
-        "    librdkafka 2.5 or newer   10 hints    16 hints    keeps its own back-off on Produce",
-        "    franz-go 1.17 or newer    10 hints    16 hints    NOT_LEADER_OR_FOLLOWER only",
-        "    kafka-python 3.0 or newer 9           15 hints",
-        "    all other clients         9           15          served as without the proxy",
+        "",
+        "what clients get            Produce     Fetch",
+        "  Java 3.7 or newer         10 hints    16 hints",
+        "  librdkafka 2.5 or newer   10 hints    16 hints    keeps its own back-off on Produce",
+        "  franz-go 1.17 or newer    10 hints    16 hints    NOT_LEADER_OR_FOLLOWER only",
+        "  kafka-python 3.0 or newer 9           15 hints",
+        "  all other clients         9           15          served as without the proxy",
         "",
         "this machine",
         "  fine",
@@ -65,6 +67,26 @@ def test_a_right_route_in_words() -> None:
         "    clock_synchronised: this machine's clock is synchronised, to within 0 ms",
         "",
         "No problems found.",
+    ]
+
+
+def test_what_clients_get_stands_once_for_all_routes_that_are_alike() -> None:
+    two = changed(name="two", listen="0.0.0.0:19093", brokers=())
+    older = changed(name="old", listen="0.0.0.0:19094", mode=Mode.OBSERVE)
+    unknown = changed(name="none", listen="0.0.0.0:19095", silence="closed")
+
+    alike = [line for line in lines(report(RIGHT, two)) if line.startswith("what clients get")]
+    assert alike == ["what clients get            Produce     Fetch"]
+    others = [
+        line
+        for line in lines(report(RIGHT, older, two, unknown))
+        if line.startswith(("what clients get", "  all other clients"))
+    ]
+    assert others == [
+        "what clients get on 0.0.0.0:19092, 0.0.0.0:19093",
+        "  all other clients         9           15          served as without the proxy",
+        "what clients get on 0.0.0.0:19094",
+        "  all other clients         9           15          served as without the proxy",
     ]
 
 

@@ -13,6 +13,7 @@ from leader_hints.check import route_probe
 from leader_hints.check.rules import Bounds, judge
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
+from tests.harness.ports import free_ports
 from tests.net.fake_broker import FakeBroker
 from tests.net.messages import Broker
 from tests.net.serving import Log, serving
@@ -108,3 +109,24 @@ async def test_a_brokers_limit_for_this_machine_may_be_by_name(
         ((route,), _) = await route_probe._examine(_settings(Address("127.0.0.1", 0), upstream))
         nursery.cancel_scope.cancel()
     assert route.limits.most_connections == found
+
+
+async def test_a_port_that_an_outgoing_connection_has_is_not_taken_for_a_listener() -> None:
+    broker = FakeBroker(1, [], {"t": [(1, 5)]})
+    broker.answers[_DESCRIBE_CONFIGS] = _of_no_config
+    (port,) = free_ports(1)
+    listen = Address("127.0.0.1", port)
+    broker.brokers = [Broker(1, "127.0.0.1", port)]
+    async with trio.open_nursery() as nursery:
+        brokers = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        upstream = Address(*brokers[0].socket.getsockname())
+        nursery.start_soon(trio.serve_listeners, broker.serve, brokers)
+        with socket.create_connection(
+            brokers[0].socket.getsockname(), source_address=("127.0.0.1", port)
+        ):
+            facts = await route_probe._examine(_settings(listen, upstream))
+        nursery.cancel_scope.cancel()
+    found = {finding.code: finding for finding in judge(*facts, Bounds(100, 1 << 30))}
+    assert str(upstream) in found["listen_connection"].text
+    assert found.keys() & {"listen_free", "listen_taken", "advertised_right"} == set()
+    assert "advertised_unreachable" in found

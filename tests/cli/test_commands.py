@@ -11,6 +11,7 @@ import jsonschema
 import pytest
 import yaml
 
+from leader_hints.faults.fault import Action
 from leader_hints.settings.settings import Settings
 from tests.cli.commands import COMMAND, clean_environment, leader_hints
 
@@ -93,10 +94,11 @@ def test_status_schema_is_the_published_one() -> None:
 def test_check_prints_what_is_in_force_as_a_file_that_can_be_used(tmp_path: Path) -> None:
     (tmp_path / "one.yaml").write_text("hints: off\nhold: {grace_ms: 7}\n", encoding="utf-8")
     arguments = ["--config", str(tmp_path / "one.yaml"), ROUTE, "--admin", "[::1]:9100"]
+    check = ("config", "check", "--skip", "ports")
 
-    first = leader_hints("config", "check", *arguments, "--log-level", "debug")
+    first = leader_hints(*check, *arguments, "--log-level", "debug")
     (tmp_path / "two.yaml").write_text(first.stdout, encoding="utf-8")
-    second = leader_hints("config", "check", "--config", str(tmp_path / "two.yaml"))
+    second = leader_hints(*check, "--config", str(tmp_path / "two.yaml"))
 
     assert (first.returncode, first.stderr) == (0, "")
     in_force = yaml.safe_load(first.stdout)
@@ -191,3 +193,18 @@ def test_wait_gone_ends_with_1_while_the_broker_is_there_and_with_0_when_it_has_
     assert there.returncode == 1
     assert there.stderr == f"leader-hints: still there after 0.2 s: {host}:{port}\n"
     assert (gone.returncode, gone.stdout, gone.stderr) == (0, "", "")
+
+
+def test_help_lists_what_each_fault_does() -> None:
+    done = leader_hints("fault", "begin", "--help")
+
+    listed = [line.split() for line in done.stdout.partition("Actions:")[2].splitlines() if line]
+    assert [words[0] for words in listed] == [action.value for action in Action]
+    assert all(len(words) > 3 for words in listed)
+
+
+def test_shells_complete_its_commands() -> None:
+    words = {"COMP_WORDS": "leader-hints co", "COMP_CWORD": "1"}
+    done = leader_hints(variables={"_LEADER_HINTS_COMPLETE": "bash_complete", **words})
+
+    assert done.stdout.splitlines() == ["plain,config", "plain,conformance"]

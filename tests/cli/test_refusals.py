@@ -43,6 +43,7 @@ def _problems(
             "routes: [{listen: 127.0.0.1:1, upstream: broker-1:9092, name: a b}]",
             'routes[0].name is "a b"; allowed: text of the form ^[A-Za-z0-9',
         ),
+        ("adm_tok: hunter2", "unknown key adm_tok (value ***); did you mean admin_token?"),
         ("hintz: on", 'unknown key hintz (value "on"); did you mean hints?'),
         ("hold: {deadlin_ms: 5}", "unknown key hold.deadlin_ms (value 5); did you mean hold.dead"),
         ("deadline_ms: 5", "unknown key deadline_ms (value 5); did you mean hold.deadline_ms?"),

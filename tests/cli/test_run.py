@@ -7,6 +7,7 @@ import socket
 import subprocess
 import threading
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,36 @@ def test_it_says_where_it_listens_and_takes_connections_there(taken_port: int) -
     assert event["route"] == "127.0.0.1:0"
     assert event["upstream"] == f"127.0.0.1:{taken_port}"
     assert int(port) > 0
+
+
+def test_its_first_line_says_what_begins(taken_port: int, tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("hints: observe\n", encoding="utf-8")
+    route = f"127.0.0.1:0=127.0.0.1:{taken_port}"
+    with _running("--config", str(file), "--route", route) as process:
+        assert process.stderr is not None
+        first = process.stderr.readline()
+
+    event = json.loads(first)
+    del event["timestamp"]
+    assert first.startswith('{"event": "starting", ')
+    assert event == {
+        "event": "starting",
+        "level": "info",
+        "version": version("kafka-leader-hints"),
+        "hints": "observe",
+        "config": str(file),
+        "routes": [route],
+    }
+
+
+def test_sighup_says_what_it_had_read_again(taken_port: int) -> None:
+    with _running("--route", f"127.0.0.1:0=127.0.0.1:{taken_port}") as process:
+        _wait_for_event(process, "listening")
+        process.send_signal(signal.SIGHUP)
+        event = _wait_for_event(process, "files_reloaded")
+
+    assert (event["tls"], event["refused"]) == (0, 0)
 
 
 def test_an_address_in_use_ends_it_with_1_and_one_line(taken_port: int) -> None:

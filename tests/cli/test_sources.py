@@ -84,6 +84,8 @@ def test_every_setting_has_a_variable() -> None:
     """Each leaf of the model is set to another value through the environment."""
     variables = {
         "LEADER_HINTS_ADMIN": "127.0.0.1:9100",
+        "LEADER_HINTS_ADMIN_TOKEN": "env:TOKEN",
+        "LEADER_HINTS_SWITCH_FILE": "/state/switch.json",
         "LEADER_HINTS_HINTS": "off",
         "LEADER_HINTS_TAKEOVER": "/run/takeover",
         "LEADER_HINTS_TOPIC_IDS": "synthesize",

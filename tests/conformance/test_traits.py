@@ -1,3 +1,4 @@
+import dataclasses
 from collections.abc import Sequence
 
 import pytest
@@ -5,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
+from leader_hints.cli.conformance import ending
 from leader_hints.conformance import traits as conformance
 from leader_hints.conformance.traits import Answered, Verdict, follow
 from leader_hints.conformance.wire_log import Said, Seen
@@ -201,3 +203,30 @@ def test_versions_are_those_that_were_asked() -> None:
     assert conformance.versions(seen) == {"Fetch": [12, 16]}
     told = [conformance.asks_for_hints(ApiKey.FETCH, version) for version in (11, 12, 16)]
     assert told == ["none", "leader", "leader and endpoint"]
+
+
+def test_a_report_ends_with_a_count_and_what_each_deviation_means() -> None:
+    hinted = Answered(10, 2, True, 0.01, 0.01, True, 0.02, False)
+    late = dataclasses.replace(hinted, before_metadata=False)
+    api = ApiKey.PRODUCE
+    traits = [
+        *conformance.of_move(api, hinted),
+        *conformance.of_move(ApiKey.FETCH, late),
+        *conformance.of_back_off(api, [hinted] * 3, [hinted]),
+        *conformance.of_old_hint("stale epoch", api, hinted),
+        *conformance.of_unknown_node(api, dataclasses.replace(hinted, came=None)),
+        *conformance.of_refusing_leader(api, dataclasses.replace(hinted, recovered=None)),
+    ]
+    count, *differences = ending(traits)
+
+    wrong = [trait for trait in traits if trait.verdict is Verdict.DIFFERS]
+    assert len(differences) == len(wrong) == 5
+    right = sum(trait.verdict is Verdict.OK for trait in traits)
+    assert count == (
+        f"{right} as KIP-951 specifies, 5 different, {len(traits) - 5 - right} without a verdict."
+    )
+    assert differences[0] == (
+        "- move, Produce, Metadata asked as well: it went to the hinted leader and did not ask for "
+        "Metadata. KIP-951 has a client ask as well, so that it learns what else has changed "
+        "(Proposed Changes, Client)."
+    )

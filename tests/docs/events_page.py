@@ -13,7 +13,7 @@ HEAD: Final = """\
 # Log lines
 
 Logs go to standard error: text on a terminal, otherwise a JSON object on each line. Each line has
-`timestamp` (UTC), `level`, `event`, which is its name, and the fields below. `log.levels` sets the
+`event`, which is its name, `level`, `timestamp` (UTC), and the fields below. `log.levels` sets the
 lowest level of each subsystem: with `hints: debug` each hint is logged.
 
 [Troubleshooting](troubleshooting.md#log-lines) says how to act on warnings and errors.
@@ -53,8 +53,9 @@ Fields: `seconds`, `stack`: the lines of code where it stalls, without values.
 What happened in a minute; there is no line if nothing happened.
 
 Fields: `links_open`, `links`, `requests`, `errors`, `hints_given`, `hints_missed` by reason,
-`leader_moves`. Where errors were to wait until Metadata has settled: `errors_settled`, by what
-came of it. Where hints are only observed: `observed_given`, `observed_missed`, `observed_settled`.
+`leader_moves`, and `epoch_rises`: leader epochs that rose under the same leader. Where errors were
+to wait until Metadata has settled: `errors_settled`, by what came of it. Where hints are only
+observed: `observed_given`, `observed_missed`, `observed_settled`.
 
 `make docs` generates this page from the events in the code.
 """

@@ -13,7 +13,9 @@ All settings can be in a YAML file (`--config FILE`) or in environment variables
 also flags. Flags win over variables, and variables win over the file.
 
 - [leader-hints.yaml](../config/leader-hints.yaml) is an example with every setting and its default.
-- `leader-hints config check --config FILE` checks a file and prints the settings in force.
+- `leader-hints config check --config FILE` prints the settings in force, and reports all that `run`
+  would refuse: TLS files and their match, secrets, the journal's folder, addresses in use. Use
+  `--skip ports` while the proxy runs, and `--skip files` too on another machine.
 - `leader-hints config schema` prints the JSON schema, for editors.
 - `LEADER_HINTS_CONFIG` names the file, if no flag does.
 

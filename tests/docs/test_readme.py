@@ -168,9 +168,9 @@ def test_run_is_in_front_of_the_broker_and_ends_in_order(
 
 
 def test_hints_are_switched_and_counted(scene: _Scene, tmp_path: Path) -> None:
-    switch, count = _having("curl ")
+    (switch,), (count,) = _having("leader-hints hints "), _having("curl ")
     with scene.running(_runs()[0], tmp_path):
-        done = _shell(scene.here(switch))
+        done = _shell(scene.here(switch.replace("leader-hints", shlex.quote(COMMAND), 1)))
         assert done.returncode == 0, done.stderr
         assert '"hints": "on"' in scene.get(f"/routes/{scene.listen}/hints")
 

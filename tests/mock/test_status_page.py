@@ -8,8 +8,11 @@ from pathlib import Path
 import jsonschema
 import pytest
 
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 from leader_hints.observe.status import schema
 from tests.harness.browser import dom_of
+from tests.harness.proxyproc import ProxyProcess
+from tests.harness.waiting import until
 from tests.mock.moving import TOPIC, Scene, open_scene
 
 
@@ -93,3 +96,18 @@ def test_where_hints_are_observed_a_browser_says_so_and_none_was_given(tmp_path:
     )
     assert "none raised; with hints on: Produce\u00a09\u00a0→\u00a010" in _text(dom, "routes")
     assert "<i></i>hints that would be given<" in dom
+
+
+def test_a_cluster_without_topics_reads_well(tmp_path: Path) -> None:
+    with (
+        MockCluster(1, {}, BEFORE_HINTS) as cluster,
+        ProxyProcess([(("127.0.0.1", 0), cluster.brokers[1])], tmp_path / "log") as proxy,
+    ):
+        until(lambda: proxy.status()["clusters"], "the cluster is known", 30.0)
+        dom = dom_of(f"{proxy.admin}/", tmp_path / "chromium")
+
+    assert re.search(r"Partitions known\s+0\s+no topics yet", _text(dom, "tiles"))
+    assert "node not known yet" in _text(dom, "routes")
+    assert "no leader moves and no errors so far" in _text(dom, "timeline")
+    assert "up to" not in _text(dom, "timeline").partition("Errors")[0]
+    assert re.search(r"Leader moves\s+0\s+Epoch rises, same leader\s+0", _text(dom, "clusters"))

@@ -34,6 +34,36 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "listen": "127.0.0.1:1", "upstream": "b:9092"},
     ),
     (
+        events.Starting(version="1.2.3", hints="on", config="/etc/a.yaml", routes=("l:1=b:9092",)),
+        "info",
+        "starting",
+        {"version": "1.2.3", "hints": "on", "config": "/etc/a.yaml", "routes": ["l:1=b:9092"]},
+    ),
+    (
+        events.SettingsReloaded(keys=("hints",)),
+        "info",
+        "settings_reloaded",
+        {"keys": ["hints"]},
+    ),
+    (
+        events.SettingsRefused(keys=("drain_ms",), reason="they need a restart"),
+        "warning",
+        "settings_refused",
+        {"keys": ["drain_ms"], "reason": "they need a restart"},
+    ),
+    (
+        events.SwitchNotKept(reason="no space left on device"),
+        "warning",
+        "switch_not_kept",
+        {"reason": "no space left on device"},
+    ),
+    (
+        events.FilesReloaded(tls=2, refused=1),
+        "info",
+        "files_reloaded",
+        {"tls": 2, "refused": 1},
+    ),
+    (
         events.RoutePlan(route="r", native=False, raised={"Produce": [9, 10]}),
         "info",
         "route_plan",
@@ -72,6 +102,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
             "leader": 2,
             "epoch": 5,
         },
+    ),
+    (
+        events.EpochRose(cluster="k", topic="t", partition=3, leader=2, epoch_before=5, epoch=6),
+        "debug",
+        "epoch_rose",
+        {"cluster": "k", "topic": "t", "partition": 3, "leader": 2, "epoch_before": 5, "epoch": 6},
     ),
     (
         events.HintGiven(answered=_ANSWERED, leader=2, epoch=5),
@@ -458,6 +494,24 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
     }
     errors = {"link_failed", "task_failed", "admin_failed", "accept_failed", "event_loop_stalled"}
     assert written == errors | of_hints | of_subscription
+
+
+def test_levels_can_change_while_it_writes() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 0, lambda: 10.0)
+    rose = events.EpochRose(cluster="k", topic="t", partition=0, leader=1, epoch_before=1, epoch=2)
+    moved = events.LeaderMoved(
+        cluster="k", topic="t", partition=0, leader_before=1, epoch_before=2, leader=2, epoch=3
+    )
+    for event in (rose, moved):
+        log.take(event)
+    assert stream.getvalue() == ""
+    log.configure(_levels("debug"), 5)
+    for event in (rose, moved):
+        log.take(event)
+    names = [json.loads(line)["event"] for line in stream.getvalue().splitlines()]
+    assert names == ["epoch_rose", "leader_moved"]
 
 
 def test_a_storm_of_leader_moves_becomes_one_line_for_each_second() -> None:

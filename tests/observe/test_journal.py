@@ -186,6 +186,21 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
                 "epoch": 5,
             },
         ),
+        (
+            events.EpochRose(
+                cluster="k", topic="t", partition=3, leader=2, epoch_before=5, epoch=6
+            ),
+            "leader_change",
+            {
+                "cluster": "k",
+                "topic": "t",
+                "partition": 3,
+                "leader_before": 2,
+                "epoch_before": 5,
+                "leader": 2,
+                "epoch": 6,
+            },
+        ),
     ],
 )
 def test_an_event_is_one_line(event: events.Event, kind: str, columns: dict[str, Any]) -> None:

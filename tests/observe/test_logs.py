@@ -44,6 +44,7 @@ def test_a_stream_that_is_no_terminal_gets_json_lines(log_format: str) -> None:
     line = _log(log_format, route="a", hold_ms=1.5)
 
     event = json.loads(line)
+    assert [*event][:3] == ["event", "level", "timestamp"]
     moment = datetime.fromisoformat(event.pop("timestamp"))
     assert event == {"event": "bad_client_bytes", "level": "info", "route": "a", "hold_ms": 1.5}
     assert moment.utcoffset() == timedelta(0)

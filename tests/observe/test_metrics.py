@@ -37,7 +37,7 @@ from leader_hints.observe.metric_families import FAMILIES
 from leader_hints.observe.metrics import Metrics
 from leader_hints.observe.watched import KnownCluster, Load
 from tests.harness.lines import most_lines
-from tests.observe.watching import ANSWERED, EXPIRY, MOVED, cluster, watched
+from tests.observe.watching import ANSWERED, EXPIRY, MOVED, ROSE, cluster, watched
 
 _OPENMETRICS = "application/openmetrics-text"
 Samples = dict[tuple[str, tuple[tuple[str, str], ...]], float]
@@ -165,15 +165,20 @@ def test_errors_that_wait_for_metadata_are_counted_by_what_came_of_it() -> None:
     assert {of["route"] for of in labels} == {"a", "c"}
 
 
-def test_leader_moves_are_counted_by_cluster_and_other_events_not_at_all() -> None:
+def test_leader_moves_and_epoch_rises_are_counted_by_cluster_and_other_events_not_at_all() -> None:
     metrics = _Taking()
     metrics.take(MOVED)
+    metrics.take(ROSE)
+    metrics.take(ROSE)
     metrics.take(Listening(route="a", listen="l:1", upstream="u:1"))
 
     counted = {key: value for key, value in _samples(metrics).items() if "_total" in key[0]}
     del counted["leader_hints_loop_stalls_total", ()]
     counted = {key: value for key, value in counted.items() if "defects" not in key[0]}
-    assert counted == {("leader_hints_leader_moves_total", (("cluster", "k"),)): 1}
+    assert counted == {
+        ("leader_hints_leader_moves_total", (("cluster", "k"),)): 1,
+        ("leader_hints_epoch_rises_total", (("cluster", "k"),)): 2,
+    }
 
 
 def test_what_happens_rarely_is_there_before_it_happens() -> None:
@@ -183,6 +188,7 @@ def test_what_happens_rarely_is_there_before_it_happens() -> None:
     samples = _samples(metrics)
 
     assert _value(samples, "leader_moves_total", cluster="k") == 0
+    assert _value(samples, "epoch_rises_total", cluster="k") == 0
     assert _value(samples, "errors_seen_total", route="a", api="Fetch", error="74") == 0
     assert _value(samples, "hints_given_total", route="c", api="Produce", mode="observe") == 0
     missed = {"api": "Fetch", "mode": "on", "reason": "hold_expired"}

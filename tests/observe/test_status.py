@@ -20,7 +20,7 @@ from leader_hints.observe.history import History
 from leader_hints.observe.status import Status, route_statuses, schema, status
 from tests.core.samples import BROKER_3_6
 from tests.harness.lines import lines_of, most_lines
-from tests.observe.watching import ANSWERED, MOVED, cluster, watched
+from tests.observe.watching import ANSWERED, MOVED, ROSE, cluster, watched
 
 _NOW = 1_800_000_000.0
 
@@ -50,6 +50,8 @@ def _told() -> Status:
         HintGiven(answered=ANSWERED, leader=2, epoch=2),
         HintMissed(answered=ANSWERED, reason="no_leader"),
         MOVED,
+        ROSE,
+        ROSE,
         Recovered(
             route="a",
             link=7,
@@ -165,7 +167,8 @@ def test_the_past_is_reported() -> None:
     (move,) = told.moves
     assert (move.topic, move.partition, move.leader_before, move.leader) == ("t", 0, 1, 2)
     (known,) = told.clusters
-    assert (known.id, known.partitions, known.age_seconds, known.leader_moves) == ("k", 3, 2.5, 1)
+    assert (known.id, known.partitions, known.age_seconds) == ("k", 3, 2.5)
+    assert (known.leader_moves, known.epoch_rises) == (1, 2)
 
 
 def test_counts_are_added_up_once_for_all_routes() -> None:

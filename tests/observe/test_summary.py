@@ -7,7 +7,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.observe.counts import Counts
 from leader_hints.observe.summary import Summary
-from tests.observe.watching import ANSWERED, MOVED, watched
+from tests.observe.watching import ANSWERED, MOVED, ROSE, watched
 
 
 def test_it_has_what_was_added_since_the_last() -> None:
@@ -18,7 +18,9 @@ def test_it_has_what_was_added_since_the_last() -> None:
     counts.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
     for reason in ("no_leader", "no_leader", "hold_expired"):
         counts.take(HintMissed(answered=ANSWERED, reason=reason))
-    counts.take(dataclasses.replace(MOVED))
+    counts.take(MOVED)
+    for _ in range(3):
+        counts.take(ROSE)
 
     assert summary.take() == {
         "links_open": 2,
@@ -28,6 +30,7 @@ def test_it_has_what_was_added_since_the_last() -> None:
         "hints_given": 1,
         "hints_missed": {"no_leader": 2, "hold_expired": 1},
         "leader_moves": 1,
+        "epoch_rises": 3,
     }
     route.traffic.cell(0, 10, 9).requests += 1
     second = summary.take()

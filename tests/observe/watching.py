@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import ErrorAnswered, LeaderMoved
+from leader_hints.core.events import EpochRose, ErrorAnswered, LeaderMoved
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.observe.counts import Counts
@@ -27,6 +27,7 @@ ANSWERED = ErrorAnswered(
 MOVED = LeaderMoved(
     cluster="k", topic="t", partition=0, leader_before=1, epoch_before=1, leader=2, epoch=2
 )
+ROSE = EpochRose(cluster="k", topic="t", partition=0, leader=2, epoch_before=2, epoch=3)
 
 
 #: When the certificates of all routes expire.

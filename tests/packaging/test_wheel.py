@@ -70,7 +70,9 @@ def test_it_runs_in_a_project_with_folders_of_the_same_names(
     assert shown.stdout == f"leader-hints {_VERSION}\n", shown.stderr
 
     checked = installed.run(
-        *("leader-hints", "config", "check", "--config", "hints.yaml"), cwd=project, variables=here
+        *("leader-hints", "config", "check", "--skip", "ports", "--config", "hints.yaml"),
+        cwd=project,
+        variables=here,
     )
     assert checked.returncode == 0, checked.stderr
     assert "127.0.0.1:19092" in checked.stdout

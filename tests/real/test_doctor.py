@@ -368,6 +368,15 @@ def test_a_broker_that_is_down_behind_a_proxy_that_runs(tmp_path: Path) -> None:
         assert check(route).codes == {"upstream_unreachable"}
 
 
+def test_a_listening_port_that_an_outgoing_connection_has(crowd: Crowd) -> None:
+    listen, upstream = free_address(), crowd.cluster.brokers[1].upstream
+    with socket.create_connection(upstream, source_address=listen):
+        found = check((listen, upstream))
+
+    assert "listen_connection" in found.codes
+    assert "listen_taken" not in found.codes
+
+
 def test_listening_addresses_that_cannot_be_had(crowd: Crowd) -> None:
     web = free_address()
     upstream = crowd.cluster.brokers[1].upstream

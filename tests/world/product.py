@@ -20,7 +20,7 @@ from leader_hints.core.events import (
     BadClientBytes,
     Event,
     HintMissed,
-    LeaderMoved,
+    LeaderChange,
     LinkFailed,
     NotUnderstood,
     TaskFailed,
@@ -321,7 +321,7 @@ class Proxy:
             self.blame(f"{type(event).__name__}: {event}")
         elif isinstance(event, HintMissed) and event.settling:
             self.settled[event.settling] += 1
-        elif isinstance(event, LeaderMoved):
+        elif isinstance(event, LeaderChange):
             leader = Leader(event.leader, event.epoch)
             self.moves.append(
                 Learnt(self.now, event.topic, event.partition, event.epoch_before, leader)

@@ -5,13 +5,14 @@ Tested in ``tests/app/test_process.py``.
 
 import contextlib
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 import trio
 
 from leader_hints.address import Address
 from leader_hints.app.listeners import Listeners
 from leader_hints.app.parts import Parts
+from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
@@ -19,6 +20,7 @@ from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import READINESS, AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
+from leader_hints.observe.clients import FORMAT, Clients, clients
 from leader_hints.observe.status import route_statuses, status
 
 #: What listens at the admin server's address; no route is called so.
@@ -38,11 +40,15 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers, _PAUSE)
+        #: Of routes that nothing has switched.
+        self._mode = Mode(parts.settings.hints)
+        self._kept = read_switch_file(parts.settings.switch_file)
+        self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self.listening = self.stopping = False
 
     async def serve(
-        self, nursery: trio.Nursery, address: Address, fault_pages: MorePages | None
+        self, nursery: trio.Nursery, address: Address, more: Sequence[MorePages]
     ) -> None:
         """Start the admin server, which is open until ``nursery`` is cancelled.
 
@@ -50,7 +56,7 @@ class AdminView:
         """
         parts = self._parts
         pages = AdminPages(
-            parts.metrics, self.status, self.ready, self.modes, self.switch, fault_pages
+            parts.metrics, self.status, self.clients, self.ready, self.modes, self.switch, more
         )
 
         async def answer(request: Request) -> Reply:
@@ -60,7 +66,8 @@ class AdminView:
             with urgent():
                 return await pages.answer(request)
 
-        admin = Admin(answer, address, parts.observers.emit)
+        token = parts.settings.admin_token
+        admin = Admin(answer, address, parts.observers.emit, token)
         bound = await self._listeners.open(ADMIN, address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
@@ -123,12 +130,37 @@ class AdminView:
         now = status(parts.watched, parts.history, routes, self._started, time.time())
         return now.model_dump_json().encode()
 
+    async def clients(self) -> bytes:
+        """Return the clients and the versions that they ask, as a JSON document."""
+        found = []
+        for client in clients([*self._parts.table.routes]):
+            found.append(client)
+            await trio.lowlevel.checkpoint()
+        return Clients(format=FORMAT, clients=found).model_dump_json().encode()
+
     def modes(self) -> Mapping[str, Mode]:
         """Return by route name what each does about hints."""
         return {route.name: route.mode for route in self._parts.table.routes}
 
+    def restore(self) -> None:
+        """Switch routes as the process before this one kept it."""
+        for route in [*self._parts.table.routes]:
+            if route.name in self._kept:
+                self.switch(route.name, self._kept[route.name])
+
+    def switch_all(self, mode: Mode) -> None:
+        """Change what all routes do about hints, as the settings say from now on."""
+        self._mode = mode
+        for route in [*self._parts.table.routes]:
+            self.switch(route.name, mode)
+
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
+        refused = self._switch(name, mode)
+        self.switch_file.keep({r: of for r, of in self.modes().items() if of is not self._mode})
+        return refused
+
+    def _switch(self, name: str, mode: Mode) -> str | None:
         parts = self._parts
         route = parts.table.by_name(name)
         before = route.mode

@@ -6,6 +6,7 @@ Tested in ``tests/net/tls/test_tls.py``.
 import trio
 
 from leader_hints.app.observers import Observers
+from leader_hints.core.events import CertificatesReloaded, FilesReloaded
 from leader_hints.net.tls.route_security import LOOK_SECONDS, Security
 
 
@@ -38,3 +39,6 @@ class CertificateWatch:
             return
         for event in events:
             self._observers.emit(event)
+        if all_of_them:
+            used = sum(isinstance(event, CertificatesReloaded) for event in events)
+            self._observers.emit(FilesReloaded(tls=used, refused=len(events) - used))

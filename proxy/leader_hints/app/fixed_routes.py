@@ -25,7 +25,7 @@ class FixedRoutes:
     """A source of routes that never change; see :class:`leader_hints.app.parts.RouteSource`."""
 
     speaks_tls: bool = False
-    fault_pages: MorePages | None = None
+    more_pages: Sequence[MorePages] = ()
 
     def __init__(self, settings: Sequence[RouteSettings]) -> None:
         self.settings = settings

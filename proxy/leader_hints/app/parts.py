@@ -50,12 +50,12 @@ class RouteSource(Protocol):
     """Where the routes of a process come from.
 
     ``settings``: of the routes that are known from the start. ``speaks_tls``: brokers of routes
-    that are added later do. ``fault_pages``: of the admin server, if faults are allowed.
+    that are added later do. ``more_pages``: of the admin server.
     """
 
     settings: Sequence[RouteSettings]
     speaks_tls: bool
-    fault_pages: MorePages | None
+    more_pages: Sequence[MorePages]
 
     def bind(self, parts: "Parts") -> None:
         """Take the parts, once all of them are made."""

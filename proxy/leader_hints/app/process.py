@@ -18,6 +18,7 @@ from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
 from leader_hints.app.periodic import sum_up, tick
 from leader_hints.app.replacement import Replacement
+from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.app.takeover import Takeover
 from leader_hints.app.virtual_routes import VirtualRoutes
 from leader_hints.core.admission import Admission
@@ -26,15 +27,18 @@ from leader_hints.core.events import (
     DescriptorsShort,
     Event,
     EventLoopStalled,
+    Starting,
     Stopped,
     Stopping,
 )
+from leader_hints.core.mode import Mode
 from leader_hints.errors import ListenError, TakeoverError
 from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.takeover.service_manager import tell_ready
 from leader_hints.net.watchdog import Watchdog
+from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.settings import Settings
 
 #: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
@@ -51,13 +55,21 @@ _MOMENT = 0.01
 _TO_REPORT = 10.0
 
 
-def run(settings: Settings, local: Found | None = None) -> int:
+def run(
+    settings: Settings,
+    local: Found | None = None,
+    *,
+    config: str = "",
+    again: Callable[[], Settings] | None = None,
+) -> int:
     """Serve until SIGTERM or SIGINT, and then until links rest; return the exit code.
 
-    ``local``: the routes of a virtual cluster replace those of the settings.
+    ``local``: the routes of a virtual cluster replace those of the settings. ``config``: the file
+    that the settings come from, "" without one; it is only named. ``again``: reads the settings
+    once more, for SIGHUP.
 
     :raises ListenError: an address cannot be listened on.
-    :raises ConfigurationError: a certificate, a key or roots cannot be used.
+    :raises ConfigurationError: a certificate, a key, roots or another file cannot be used.
     :raises TakeoverError: the process to take over from hands nothing over.
     """
     refused: ListenError | TakeoverError | None = None
@@ -76,7 +88,9 @@ def run(settings: Settings, local: Found | None = None) -> int:
     for number in _SIGNALS:
         signal.signal(number, at_the_edges)
     try:
-        trio.run(partial(serve, settings, local, began), strict_exception_groups=True)
+        trio.run(
+            partial(serve, settings, local, began, config, again), strict_exception_groups=True
+        )
     except* (ListenError, TakeoverError) as group:
         refused = _first(group)
     for number in _SIGNALS:
@@ -90,14 +104,18 @@ def run(settings: Settings, local: Found | None = None) -> int:
 
 
 async def serve(
-    settings: Settings, local: Found | None = None, began: Callable[[], None] = lambda: None
+    settings: Settings,
+    local: Found | None = None,
+    began: Callable[[], None] = lambda: None,
+    config: str = "",
+    again: Callable[[], Settings] | None = None,
 ) -> None:
     """Serve until a signal, and then until links rest; a second signal or cancellation ends it.
 
-    ``began``: called when signals are handled here.
+    ``began``: called when signals are handled here. ``config``, ``again``: see :func:`run`.
     """
     name_look_ups.install()
-    process = _process(settings, local)
+    process = _process(settings, local, config, again)
     # What was imported and built stays. A full collection would look through all of it each time,
     # and stop every link for tens of milliseconds.
     gc.freeze()
@@ -136,6 +154,7 @@ async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: tri
         elif number == signal.SIGHUP:
             # Beside it: a disk may hang, and the next signal must be handled.
             process.certificates.renew()
+            nursery.start_soon(process.read_settings_again)
         else:
             return
 
@@ -156,12 +175,20 @@ async def hold(settings: Settings, local: Found, started: Callable[[], None]) ->
 class _Process:
     """Starts and ends the tasks of the parts."""
 
-    def __init__(self, settings: Settings, source: RouteSource) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        source: RouteSource,
+        config: str,
+        again: Callable[[], Settings] | None,
+    ) -> None:
         self._settings = settings
+        self._config = config
         self._source = source
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
         self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
+        self._reload = SettingsReload(settings, again, self._apply, self._parts.observers.emit)
         self._takeover = self._make_takeover()
         replaced = None if self._takeover is None else self._takeover.replaced
         self.replacement = Replacement(replaced, self._parts.observers.emit)
@@ -169,12 +196,14 @@ class _Process:
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""
         parts = self._parts
+        parts.observers.emit(self._starting())
         _fit_to_descriptors(parts.joining.admission, parts.observers.emit)
         takes_over = self._takeover is not None and await self._takeover.begin()
         self._start_tasks(nursery)
         if not takes_over:
             await self._serve_admin(nursery)
         self._source.prepare()
+        self._admin.restore()
         if any(route.config.synthesize for route in parts.table.routes):
             # Clients that come back to a proxy that was restarted must not miss their ids on a new
             # connection: franz-go's consumers would learn of no leader any more.
@@ -197,6 +226,33 @@ class _Process:
             await self._takeover.replaced.wait()
             then()
 
+    async def read_settings_again(self) -> None:
+        """Read the settings once more, and put in force what is safe."""
+        try:
+            await self._reload.run()
+        except Exception as error:  # A defect here must not end the process.
+            self._parts.observers.task_failed("settings", error)
+
+    def _apply(self, settings: Settings) -> None:
+        """Put settings in force of which only such differ as a process may change."""
+        if settings.log != self._settings.log:
+            log = settings.log
+            configure_logs(log.least, log.format)
+            self._parts.log.configure(log.by_subsystem, log.moves_per_second)
+        if settings.hints != self._settings.hints:
+            self._admin.switch_all(Mode(settings.hints))
+        self._settings = settings
+
+    def _starting(self) -> Starting:
+        """Return with which settings the process begins."""
+        settings = self._settings
+        return Starting(
+            version=self._parts.watched.release,
+            hints=settings.hints,
+            config=self._config,
+            routes=tuple(f"{route.listen}={route.upstream}" for route in settings.routes),
+        )
+
     def _make_takeover(self) -> Takeover | None:
         path, parts = self._settings.takeover, self._parts
         if path is None:
@@ -211,7 +267,7 @@ class _Process:
 
     async def _serve_admin(self, nursery: trio.Nursery) -> None:
         if self._settings.admin is not None:
-            await self._admin.serve(nursery, self._settings.admin, self._source.fault_pages)
+            await self._admin.serve(nursery, self._settings.admin, self._source.more_pages)
 
     def _start_tasks(self, nursery: trio.Nursery) -> None:
         parts, keep_up = self._parts, self._parts.observers.keep_up
@@ -233,6 +289,7 @@ class _Process:
         nursery.start_soon(keep_up, "tick", ticking)
         nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
         nursery.start_soon(self.certificates.run)
+        nursery.start_soon(keep_up, "switch file", self._admin.switch_file.run)
 
     async def await_plans(self) -> None:
         """Wait until the versions and the leaders of all brokers are known."""
@@ -271,10 +328,15 @@ class _Process:
             await trio.sleep(_MOMENT)
 
 
-def _process(settings: Settings, local: Found | None) -> _Process:
+def _process(
+    settings: Settings,
+    local: Found | None,
+    config: str = "",
+    again: Callable[[], Settings] | None = None,
+) -> _Process:
     source: RouteSource
     source = FixedRoutes(settings.routes) if local is None else VirtualRoutes(local)
-    return _Process(settings, source)
+    return _Process(settings, source, config, again)
 
 
 def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> None:

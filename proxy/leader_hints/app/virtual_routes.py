@@ -12,6 +12,7 @@ from leader_hints.address import Address
 from leader_hints.app.parts import Parts
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.local.mock_pages import MockPages
 from leader_hints.local.virtual_cluster import Found, VirtualCluster
 from leader_hints.net.admin.admin_pages import MorePages
 from leader_hints.net.clients.listening import Handler
@@ -26,10 +27,16 @@ class VirtualRoutes:
         self._found = found
         self._injector = found.stage
         self.speaks_tls: bool = found.settings.upstream_tls.enabled
-        self.fault_pages: MorePages | None = None if found.stage is None else found.stage.pages
+        self.more_pages: Sequence[MorePages] = self._pages()
         self._parts: Parts | None = None
         self._cluster: VirtualCluster | None = None
         self._nursery: trio.Nursery | None = None
+
+    def _pages(self) -> list[MorePages]:
+        pages: list[MorePages] = [] if self._injector is None else [self._injector.pages]
+        if self._found.mock is not None:
+            pages.append(MockPages(self._found.mock, self._partitions))
+        return pages
 
     def bind(self, parts: Parts) -> None:
         """Take the parts."""
@@ -45,7 +52,10 @@ class VirtualRoutes:
             parts.observers.emit,
         )
         if self._injector is not None:
-            self._injector.bind(parts.observers.emit, self._leaders)
+            routes = parts.table.routes
+            self._injector.bind(
+                parts.observers.emit, self._leaders, lambda: [route.name for route in routes]
+            )
 
     def review(self) -> None:
         """Open and close listeners by what the brokers report now."""
@@ -93,6 +103,13 @@ class VirtualRoutes:
         assert self._nursery is not None
         assert self._parts is not None
         await self._parts.listeners.accept_all(listener, handler, self._nursery)
+
+    def _partitions(self) -> dict[str, list[int]]:
+        """Return the known partitions by topic."""
+        found: dict[str, list[int]] = {}
+        for topic, partition in self._leaders():
+            found.setdefault(topic, []).append(partition)
+        return found
 
     def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return leader and epoch by topic and partition, as they are known now."""

@@ -11,6 +11,7 @@ from leader_hints.check.facts import (
     RouteFacts,
 )
 from leader_hints.check.findings import Finding, finding
+from leader_hints.check.listening_rules import listens_rightly
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.plan import plan_for
 
@@ -44,12 +45,11 @@ def judge_own_address(route: RouteFacts, routes: Sequence[RouteFacts]) -> Iterat
 
 
 def _leads_here(route: RouteFacts, broker: Advertised) -> bool:
-    met = broker.met
+    met, listening = broker.met, route.listening
     if met.kind is EndpointKind.ROUTE:
         return met.route == route.name
-    return route.listening.state is Listening.TAKEN and (
-        broker.is_listen or met.kind is EndpointKind.PROXY
-    )
+    runs = listening.state is Listening.TAKEN and listening.met and listening.met.kind in KAFKA
+    return bool(runs) and (broker.is_listen or met.kind is EndpointKind.PROXY)
 
 
 def _own_broker(
@@ -65,7 +65,9 @@ def _own_broker(
     if crossed is not None and crossed != own.node:
         yield finding("routes_crossed", route.name, found=crossed, **words)
     elif _leads_here(route, own):
-        yield finding("advertised_right", route.name, **words)
+        # If the wrong thing listens there, that is what is found.
+        if listens_rightly(route):
+            yield finding("advertised_right", route.name, **words)
     elif own.met.kind in _LOST:
         words |= {"reason": own.met.reason, "where": _where(own)}
         yield finding(_LOST[own.met.kind], route.name, **words)

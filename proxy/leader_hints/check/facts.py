@@ -122,12 +122,14 @@ class BrokerLimits:
 class ListeningFacts:
     """Whether the route's address can be listened on, or why not.
 
-    ``met``: what answers at an address that is taken.
+    ``met``: what answers at an address that is taken. ``connection``: where an outgoing connection
+    leads that has taken the port, "" where none has.
     """
 
     state: Listening = Listening.FREE
     reason: str = ""
     met: ProbeResult | None = None
+    connection: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

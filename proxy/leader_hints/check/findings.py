@@ -246,6 +246,15 @@ TABLE: dict[str, Entry] = {
         "The proxy cannot start, and clients that are sent there are not served.",
         "End that program, or choose another port and let the broker advertise it.",
     ),
+    "listen_connection": Entry(
+        _PROBLEM,
+        "{listen} cannot be listened on now: an outgoing connection has this port, to {far}",
+        "Nothing listens there. The system gives outgoing connections free ports of a range, by "
+        "default from 32768 to 60999, and this port is in it. The proxy cannot start while such a "
+        "connection has its port.",
+        "Choose a port outside of the sysctl net.ipv4.ip_local_port_range and let the broker "
+        "advertise it, or list the port in net.ipv4.ip_local_reserved_ports.",
+    ),
     "listen_not_raised": Entry(
         _PROBLEM,
         "{listen} answers, but offers {client} {api} {offered} and not {expected}",

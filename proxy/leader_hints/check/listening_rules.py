@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.check.client_support import kinds, offered
 from leader_hints.check.facts import KAFKA, EndpointKind, Listening, ProbeResult, RouteFacts
-from leader_hints.check.findings import Finding, finding
+from leader_hints.check.findings import Finding, Severity, finding
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.plan import plan_for
 
@@ -19,6 +19,8 @@ def judge_listening(route: RouteFacts) -> Iterator[Finding]:
         yield finding("listen_any_port", route.name, listen=listen)
     elif listening.state is Listening.REFUSED:
         yield finding("listen_refused", route.name, listen=listen, reason=listening.reason)
+    elif listening.connection:
+        yield finding("listen_connection", route.name, listen=listen, far=listening.connection)
     elif route.met.kind not in KAFKA:
         return  # Through a proxy that runs nothing better could be met than behind it.
     elif listening.met is None or listening.met.kind not in KAFKA:
@@ -26,6 +28,11 @@ def judge_listening(route: RouteFacts) -> Iterator[Finding]:
         yield finding("listen_taken", route.name, listen=listen, reason=reason)
     elif route.known:
         yield from _listener(route, listening.met)
+
+
+def listens_rightly(route: RouteFacts) -> bool:
+    """Whether nothing is wrong with what listens at the route's address, or is to."""
+    return not any(found.severity is Severity.PROBLEM for found in judge_listening(route))
 
 
 def _listener(route: RouteFacts, listener: ProbeResult) -> Iterator[Finding]:

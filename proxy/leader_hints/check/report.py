@@ -145,8 +145,8 @@ def lines(report: CheckReport) -> Iterator[str]:
     for route in report.routes:
         yield escape(f"route {route.listen} = {route.upstream}")
         yield from _finding_lines(route.findings)
-        yield from _client_lines(route.clients)
         yield ""
+    yield from _tables(report.routes)
     yield "this machine"
     yield from _finding_lines(report.machine)
     yield ""
@@ -166,14 +166,27 @@ def _finding_lines(findings: Sequence[FindingReport]) -> Iterator[str]:
                 yield f"      -> {escape(finding.remedy)}"
 
 
-def _client_lines(clients: Sequence[ClientReport]) -> Iterator[str]:
-    if not clients:
-        return
-    yield f"  {'what clients get':28}{'Produce':12}Fetch"
+def _tables(routes: Sequence[RouteReport]) -> Iterator[str]:
+    """What clients get: once for all routes on which that is the same."""
+    tables: dict[tuple[ClientReport, ...], list[str]] = {}
+    for route in routes:
+        if route.clients:
+            tables.setdefault(route.clients, []).append(route.listen)
+    for clients, listens in tables.items():
+        heading = "what clients get"
+        if len(listens) < len(routes):
+            yield escape(f"{heading} on {', '.join(listens)}")
+            heading = ""
+        yield from _client_lines(heading, clients)
+        yield ""
+
+
+def _client_lines(heading: str, clients: Sequence[ClientReport]) -> Iterator[str]:
+    yield f"{heading:28}{'Produce':12}Fetch"
     for client in clients:
         produce = _version(client.produce_version, client.produce_hints, client.produce_settles)
         fetch = _version(client.fetch_version, client.fetch_hints, client.fetch_settles)
-        yield f"    {client.client:26}{produce:12}{fetch:12}{client.remark}".rstrip()
+        yield f"  {client.client:26}{produce:12}{fetch:12}{client.remark}".rstrip()
 
 
 def _version(version: int, hints: bool, settles: bool) -> str:

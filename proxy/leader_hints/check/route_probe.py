@@ -139,7 +139,7 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
             state, reason = await self_connections.listen(
                 held, probe.settings.name, probe.settings.listen
             )
-            probe.listening = ListeningFacts(state=state, reason=reason)
+            probe.listening = _listening(probe.settings.listen.port, state, reason)
         limit = trio.CapacityLimiter(_AT_ONCE)
         with trio.move_on_after(_ADDRESSES):
             async with trio.open_nursery() as nursery:
@@ -149,6 +149,12 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
                         nursery.start_soon(_meet_advertised, probe, node, self_connections, limit)
         held.cancel_scope.cancel()
     return tuple(probe.facts() for probe in probes), _machine(probes)
+
+
+def _listening(port: int, state: Listening, reason: str) -> ListeningFacts:
+    """Return the facts about a route's listening address before it is looked at from outside."""
+    far = host.connection_from(port) if state is Listening.TAKEN else None
+    return ListeningFacts(state=state, reason=reason, connection=far or "")
 
 
 async def _meet_upstream(
@@ -291,7 +297,7 @@ async def _mechanisms(probe: _RouteProbe) -> tuple[str, ...]:
 
 async def _meet_listener(probe: _RouteProbe, self_connections: SelfConnections) -> None:
     """Probe the route's listening address, if another process listens there."""
-    if probe.listening.state is not Listening.TAKEN:
+    if probe.listening.state is not Listening.TAKEN or probe.listening.connection:
         return
     listen = probe.settings.listen
     if listen.is_wildcard:

@@ -6,6 +6,7 @@ Tested in ``tests/mock/test_conformance.py``.
 import json
 import secrets
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict
@@ -88,7 +89,8 @@ def conformance(
         raise ConfigurationError("TLS and SASL are for --bootstrap; the mock has none")
     versions, traits = _examine(local, command, scenarios or [*SCENARIOS], frozenset(apis))
     report = {"versions": versions, "traits": [asdict(trait) for trait in traits]}
-    click.echo(json.dumps(report, indent=2) if as_json else "\n".join(lines(versions, traits)))
+    shown = (*lines(versions, traits), "", *ending(traits))
+    click.echo(json.dumps(report, indent=2) if as_json else "\n".join(shown))
     sys.exit(int(any(trait.verdict is Verdict.DIFFERS for trait in traits)))
 
 
@@ -110,6 +112,19 @@ def lines(versions: Mapping[str, Sequence[int]], traits: Sequence[Trait]) -> Ite
         yield (
             f"| {trait.scenario} | {trait.api} | {trait.question} | {trait.answer} | {verdict} |"
         )
+
+
+def ending(traits: Sequence[Trait]) -> Iterator[str]:
+    """Yield how many traits are as KIP-951 specifies, and what is meant by each that is not."""
+    count = Counter(trait.verdict for trait in traits)
+    yield (
+        f"{count[Verdict.OK]} as KIP-951 specifies, {count[Verdict.DIFFERS]} different, "
+        f"{count[Verdict.NOT_APPLICABLE]} without a verdict."
+    )
+    for trait in traits:
+        if trait.verdict is Verdict.DIFFERS:
+            meant = judged.DEVIATIONS[trait.question]
+            yield f"- {trait.scenario}, {trait.api}, {trait.question}: {meant} ({trait.section})."
 
 
 def _examine(

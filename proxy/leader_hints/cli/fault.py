@@ -3,30 +3,33 @@
 Tested in ``tests/mock/test_faults.py``.
 """
 
-import http.client
 import json
-import urllib.error
-import urllib.request
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
 from pydantic import ValidationError
 
-from leader_hints.address import Address
-from leader_hints.errors import ConfigurationError, LeaderHintsError
+from leader_hints.cli.admin_client import AdminServerError, ask, parse_admin, token_option
+from leader_hints.errors import ConfigurationError
 from leader_hints.faults.fault import Action, Error, Fault, Hint, problems
 
-_PATIENCE: Final = 10.0
-#: Without the HTTP proxies of the environment: to those a loopback address is their own.
-_DIRECTLY: Final = urllib.request.build_opener(urllib.request.ProxyHandler({}))
+_NOT_FOUND: Final = 404
 _ADMIN: Final = click.option(
     "--admin", required=True, metavar="HOST:PORT", help="The admin server of the proxy."
 )
 
 
-class FaultError(LeaderHintsError):
-    """The proxy is out of reach, or allows no faults."""
+#: What each action does, for --help.
+_ACTIONS: Final[Mapping[Action, str]] = {
+    Action.ERROR: "Produce and Fetch are refused, and never reach a broker.",
+    Action.DELAY: "The response waits, and all responses behind it.",
+    Action.THROTTLE: "The response comes slowly.",
+    Action.CUT: "The connection ends in the middle of the response.",
+    Action.DROP: "The connection ends in place of the response.",
+    Action.REFUSE: "Connections are reset when they are made, or at their next request.",
+    Action.STALE_METADATA: "Metadata names the leaders as they were when the fault began.",
+}
 
 
 @click.group("fault")
@@ -34,14 +37,21 @@ def fault() -> None:
     """Make faults before clients that are tested; see docs/local.md."""
 
 
-@fault.command("begin")
+def _list_of_actions() -> str:
+    # Click keeps the lines behind \b as they are.
+    return "\b\nActions:\n" + "\n".join(f"  {name:15} {done}" for name, done in _ACTIONS.items())
+
+
+@fault.command("begin", epilog=_list_of_actions())
 @_ADMIN
 @click.argument("action", metavar="ACTION", type=click.Choice([action.value for action in Action]))
-@click.option("--route", "routes", multiple=True, metavar="NAME", help="Such as broker-1.")
-@click.option("--api", "apis", multiple=True, metavar="NAME", help="Such as Produce.")
-@click.option("--client-id", "client_ids", multiple=True, metavar="ID")
-@click.option("--topic", "topics", multiple=True, metavar="NAME")
-@click.option("--partition", "partitions", multiple=True, type=int)
+@click.option(
+    "--route", "routes", multiple=True, metavar="NAME", help="Only there; such as broker-1."
+)
+@click.option("--api", "apis", multiple=True, metavar="NAME", help="Only this; such as Produce.")
+@click.option("--client-id", "client_ids", multiple=True, metavar="ID", help="Only this client.")
+@click.option("--topic", "topics", multiple=True, metavar="NAME", help="Only this topic.")
+@click.option("--partition", "partitions", multiple=True, type=int, help="Only this partition.")
 @click.option(
     "--error", type=click.Choice([error.value for error in Error]), help="Of action error."
 )
@@ -53,8 +63,12 @@ def fault() -> None:
 )
 @click.option("--times", type=int, help="How often it is done; without it until it is ended.")
 @click.option("--probability", type=float, help="Of those that are chosen, how many.")
-def begin(admin: str, **values: Any) -> None:
-    """Begin a fault; prints its number. What is not chosen by an option is not minded."""
+@token_option()
+def begin(admin: str, token: str | None, **values: Any) -> None:
+    """Begin a fault; prints its number.
+
+    Without options that choose, it is done to all messages of all clients.
+    """
     given = {key: value for key, value in values.items() if value not in (None, ())}
     try:
         asked = Fault.model_validate(
@@ -66,7 +80,7 @@ def begin(admin: str, **values: Any) -> None:
     except ValidationError as error:
         raise ConfigurationError(*problems(error)) from None
     body = asked.model_dump_json(exclude_defaults=True).encode()
-    click.echo(_ask(admin, "POST", "", body)["number"])
+    click.echo(_ask(admin, "POST", "", body, token)["number"])
 
 
 @fault.command("list")
@@ -79,34 +93,20 @@ def show(admin: str) -> None:
 
 @fault.command("end")
 @_ADMIN
+@token_option()
 @click.argument("number", type=int, required=False)
-def end(admin: str, number: int | None) -> None:
+def end(admin: str, token: str | None, number: int | None) -> None:
     """End one fault, or all."""
-    _ask(admin, "DELETE", "" if number is None else f"/{number}")
+    _ask(admin, "DELETE", "" if number is None else f"/{number}", token=token)
 
 
-def _ask(admin: str, method: str, path: str, body: bytes | None = None) -> Any:
+def _ask(
+    admin: str, method: str, path: str, body: bytes | None = None, token: str | None = None
+) -> Any:
     try:
-        address = Address.parse(admin)
-    except ValueError as error:
-        raise ConfigurationError(f"--admin: {error}") from None
-    asked = urllib.request.Request(f"http://{address}/faults{path}", body, method=method)
-    try:
-        with _DIRECTLY.open(asked, timeout=_PATIENCE) as answer:
-            return json.loads(answer.read())
-    except urllib.error.HTTPError as error:
-        raise FaultError(f"the proxy at {address} refuses: {_reason(error)}") from None
-    except OSError as error:
-        raise FaultError(f"no proxy at {address}: {error}") from None
-    except (http.client.HTTPException, ValueError):
-        raise FaultError(f"no proxy at {address}: it answers as no admin server does") from None
-
-
-def _reason(error: urllib.error.HTTPError) -> str:
-    text = error.read().decode(errors="replace").strip()
-    if error.code == 404 and not text.startswith("{"):
-        return "it allows no faults; start `leader-hints local` with --allow-faults"
-    try:
-        return str(json.loads(text)["error"])
-    except (ValueError, KeyError):
-        return text
+        return ask(parse_admin(admin), method, f"/faults{path}", body, token)
+    except AdminServerError as error:
+        if error.status != _NOT_FOUND or "no such fault" in str(error):
+            raise
+        reason = "it allows no faults; start `leader-hints local` with --allow-faults"
+        raise AdminServerError(f"the proxy at {admin} refuses: {reason}", error.status) from None

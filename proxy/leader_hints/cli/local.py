@@ -122,8 +122,7 @@ def local(
         with SteadyCluster(size) as mock:
             addresses = [Address(*address) for address in mock.brokers.values()]
             settings = make_local({**values, "bootstrap": addresses})
-            renew = _renewing(mock)
-            _serve(settings, file, flags, renew, faults, allow_faults=allow_faults)
+            _serve(settings, file, flags, mock, faults, allow_faults=allow_faults)
     except MockClusterError as error:
         raise LeaderHintsError(str(error)) from None
 
@@ -150,11 +149,34 @@ def _renewing(mock: "SteadyCluster") -> Renew:
     return renewed
 
 
+class _Control:
+    """A :class:`leader_hints.local.mock_pages.MockControl` of a mock cluster."""
+
+    def __init__(self, mock: "SteadyCluster") -> None:
+        self._mock = mock
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make a node the leader of a partition."""
+        self._done(lambda: self._mock.move_leader(topic, partition, node))
+
+    def set_running(self, node: int, *, running: bool) -> None:
+        """Have a broker take connections, or end all and take none."""
+        self._done(lambda: self._mock.set_running(node, running=running))
+
+    def _done(self, command: Callable[[], None]) -> None:
+        from leader_hints.mock.cluster import MockClusterError
+
+        try:
+            command()
+        except MockClusterError as error:
+            raise BrokerError(str(error)) from None
+
+
 def _serve(
     local: LocalSettings,
     file: Path | None,
     flags: dict[str, str | None],
-    renew: Renew | None,
+    mock: "SteadyCluster | None",
     scenario: Scenario | None,
     *,
     allow_faults: bool,
@@ -177,7 +199,9 @@ def _serve(
         from leader_hints.faults.injector import FaultInjector
 
         stage = FaultInjector(scenario)
-    sys.exit(run(settings, Found(local, brokers, renew, stage)))
+    renew, control = (None, None) if mock is None else (_renewing(mock), _Control(mock))
+    found = Found(local, brokers, renew, stage, control)
+    sys.exit(run(settings, found, config=str(file or "")))
 
 
 def read_scenario(file: Path) -> Scenario:

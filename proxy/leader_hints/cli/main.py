@@ -15,7 +15,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import click
 import yaml
@@ -23,6 +23,7 @@ import yaml
 from leader_hints.cli.conformance import conformance
 from leader_hints.cli.fault import fault
 from leader_hints.cli.local import local
+from leader_hints.cli.mock import broker, move
 from leader_hints.cli.options import (
     admin_option,
     config_option,
@@ -30,7 +31,9 @@ from leader_hints.cli.options import (
     log_format_option,
     log_level_option,
 )
+from leader_hints.cli.readiness import readiness
 from leader_hints.cli.sources import load_settings
+from leader_hints.cli.switch import switch
 from leader_hints.errors import LeaderHintsError
 from leader_hints.observe import journal_schema as journal_lines
 from leader_hints.observe.logs import configure_logs
@@ -64,6 +67,13 @@ _SETTINGS_OPTIONS: Final = (
 )
 
 
+class _Origin(NamedTuple):
+    """Where a command's settings come from: the file, "" without one, and how to read all again."""
+
+    file: str
+    again: Callable[[], Settings]
+
+
 def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags for settings, and pass it the `Settings` that all places make up.
 
@@ -73,7 +83,9 @@ def _takes_settings(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def with_settings(file: Path | None, **flags: Any) -> None:
         by_key = {key: flags.pop(name) for name, key in _SETTING_OF_FLAG.items()}
-        command(load_settings(by_key, os.environ, file), **flags)
+        load = functools.partial(load_settings, by_key, os.environ, file)
+        click.get_current_context().obj = _Origin(str(file or ""), load)
+        command(load(), **flags)
 
     for option in reversed(_SETTINGS_OPTIONS):
         with_settings = option(with_settings)
@@ -98,11 +110,16 @@ def run(settings: Settings) -> None:
     # Imported here, since the other commands need no network code and should answer at once.
     from leader_hints.app import run as serve
 
-    sys.exit(serve(settings))
+    origin: _Origin = click.get_current_context().obj
+    sys.exit(serve(settings, config=origin.file, again=origin.again))
 
 
 cli.add_command(local)
+cli.add_command(switch)
+cli.add_command(readiness)
 cli.add_command(fault)
+cli.add_command(move)
+cli.add_command(broker)
 cli.add_command(conformance)
 
 
@@ -180,9 +197,27 @@ def schema() -> None:
 
 @config.command()
 @_takes_settings
-def check(settings: Settings) -> None:
-    """Check the settings that `run` would take from the same flags, and print them all as YAML."""
+@click.option(
+    "--skip",
+    type=click.Choice(["files", "ports"]),
+    multiple=True,
+    help="Leave out what only the proxy's own machine has. May be given for both.",
+)
+def check(settings: Settings, *, skip: tuple[str, ...]) -> None:
+    """Check the settings that `run` would take from the same flags, and print them all as YAML.
+
+    Reports all that `run` would refuse: besides the settings themselves TLS files, secrets and the
+    journal's folder (files), and addresses that cannot be listened on (ports). Run it as the
+    proxy's user on its machine, with --skip ports while the proxy runs there. Exit code 2 for
+    settings and files, 1 if only addresses cannot be had.
+    """
+    from leader_hints.app.start_check import start_problems
+
     click.echo(yaml.safe_dump(settings.model_dump(mode="json"), sort_keys=False), nl=False)
+    problems = start_problems(settings, files="files" not in skip, ports="ports" not in skip)
+    for problem in problems:
+        _say(problem)
+    sys.exit(max((problem.exit_code for problem in problems), default=0))
 
 
 @cli.group()
@@ -201,8 +236,7 @@ def main() -> None:
     try:
         cli(prog_name="leader-hints")
     except LeaderHintsError as error:
-        for line in str(error).splitlines():
-            click.echo(f"leader-hints: {line}", err=True)
+        _say(error)
         sys.exit(error.exit_code)
     except OSError as error:
         if error.errno not in _CANNOT_WRITE:
@@ -211,6 +245,11 @@ def main() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         click.echo(f"leader-hints: the output cannot be written: {error.strerror}", err=True)
         sys.exit(1)
+
+
+def _say(error: LeaderHintsError) -> None:
+    for line in str(error).splitlines():
+        click.echo(f"leader-hints: {line}", err=True)
 
 
 if __name__ == "__main__":

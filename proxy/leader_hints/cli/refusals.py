@@ -118,7 +118,7 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
     if kind == "missing":
         return f"{place}{key_text(path)} is missing: {_node(schema, path)['description']}"
     if kind == "extra_forbidden":
-        beside_secrets = any(map(_is_secret, _values(schema, path[:-1])))
+        beside_secrets = _is_beside_secrets(schema, path)
         named = any(may_hold_secret(part) for part in path if isinstance(part, str))
         value = shown(detail["input"], hidden=beside_secrets or named)
         name = key_text(path)
@@ -141,6 +141,18 @@ def _refusal(detail: ErrorDetails, schema: dict[str, Any], origin: str | None) -
 def _is_secret(node: dict[str, Any]) -> bool:
     """Whether people may write a secret there, though only where one is found is allowed."""
     return bool(node.get("writeOnly"))
+
+
+def _is_beside_secrets(schema: dict[str, Any], path: Path) -> bool:
+    """Whether an unknown key may be meant for a secret of its group.
+
+    At the top, where the key of one secret is among many others, only if it is like that one.
+    """
+    keys = _node(schema, path[:-1]).get("properties", {})
+    secrets = [name for name, node in keys.items() if _is_secret(_resolved(schema, node))]
+    if len(path) > 1 or not secrets:
+        return bool(secrets)
+    return bool(difflib.get_close_matches(str(path[-1]), secrets, n=1))
 
 
 def _values(schema: dict[str, Any], above: Path) -> list[dict[str, Any]]:

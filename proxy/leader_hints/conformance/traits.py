@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from statistics import median
+from typing import Final
 
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey, api_name
@@ -15,6 +16,21 @@ from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FR
 from leader_hints.conformance.wire_log import Seen
 
 CLIENT = "Proposed Changes, Client"
+#: By the question of a trait: what a client that differs there does, and what KIP-951 asks for.
+DEVIATIONS: Final = {
+    "recovery": "it was not served again within the time of the scenario. A client must go on when "
+    "the new leader takes connections again",
+    "hint used": "it waited for Metadata, and so stalled as it does without hints. KIP-951 has "
+    "a client take the leader from the response itself",
+    "Metadata asked as well": "it went to the hinted leader and did not ask for Metadata. KIP-951 "
+    "has a client ask as well, so that it learns what else has changed",
+    "skipped for a hint": "it waited for its back-off although the response named the leader. "
+    "KIP-951 has a producer retry immediately",
+    "ignores the hint": "it went where an outdated hint leads. KIP-951 has a client take a leader "
+    "only with a newer epoch than it knows",
+    "reached by NodeEndpoints": "it did not connect to a leader that Metadata had not named. "
+    "KIP-951 has a client take the leader's address from NodeEndpoints",
+}
 
 #: Seconds. A client that retries sooner without a hint has no back-off that could be skipped.
 _NO_BACK_OFF = 0.02

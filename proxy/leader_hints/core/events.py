@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
 class LeaderMoved:
-    """A partition's epoch rose; the leader may be the same as before."""
+    """A partition has another leader than before, or none."""
 
     cluster: str
     topic: str
@@ -22,6 +22,25 @@ class LeaderMoved:
     epoch_before: int
     leader: int
     epoch: int
+
+
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class EpochRose:
+    """A partition's leader epoch rose under the same leader, as where a reassignment begins.
+
+    Where ``epoch`` is lower than ``epoch_before``, the topic was recreated.
+    """
+
+    cluster: str
+    topic: str
+    partition: int
+    leader: int
+    epoch_before: int
+    epoch: int
+
+
+#: What begins a leader epoch.
+LeaderChange = LeaderMoved | EpochRose
 
 
 @dataclass(slots=True, kw_only=True, unsafe_hash=True)
@@ -121,6 +140,13 @@ class HintsSwitched:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SwitchNotKept:
+    """The file of the setting ``switch_file`` cannot be written; the proxy tries again."""
+
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RoutePlan:
     """Which versions a route offers for its broker; ``raised``: API -> [broker's, offered]."""
 
@@ -144,6 +170,50 @@ class ClientRefused:
 
     route: str
     client: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Starting:
+    """The process begins. ``version``: of the proxy; ``hints``: the mode of all routes.
+
+    ``config``: the file with settings, "" without one. ``routes``: LISTEN=UPSTREAM of each.
+    """
+
+    version: str
+    hints: str
+    config: str
+    routes: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FilesReloaded:
+    """SIGHUP had all TLS files read again.
+
+    ``tls``: how many groups of TLS files are in use as they are now; ``refused``: of how many
+    the former ones stay in use, which ``certificates_refused`` names.
+    """
+
+    tls: int
+    refused: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsReloaded:
+    """SIGHUP had the settings read again; ``keys``: those that changed, and are in force now."""
+
+    keys: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SettingsRefused:
+    """SIGHUP had the settings read again, and none was taken; the former ones stay in force.
+
+    ``keys``: those that a process does not change while it serves; none if the settings as a whole
+    are not allowed, for ``reason``.
+    """
+
+    keys: tuple[str, ...]
     reason: str
 
 
@@ -438,7 +508,10 @@ class AdminListening:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdminExposed:
-    """The admin server, which has no access control, can be reached from other machines."""
+    """The admin server can be reached from other machines, which may read all that it has.
+
+    Changes are taken from this machine only, or with the token of the setting ``admin_token``.
+    """
 
     listen: str
 
@@ -507,14 +580,20 @@ class JournalAbandoned:
 
 Event = (
     LeaderMoved
+    | EpochRose
     | HintGiven
     | HintMissed
     | ClientSeen
     | Recovered
     | HintsSwitched
+    | SwitchNotKept
     | RoutePlan
     | BadClientBytes
     | ClientRefused
+    | Starting
+    | FilesReloaded
+    | SettingsReloaded
+    | SettingsRefused
     | CertificatesReloaded
     | CertificatesRefused
     | BadBrokerBytes

@@ -10,6 +10,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.asked_versions import AskedVersions
 from leader_hints.core.versions.client_capabilities import BUILT_IN, ClientTable
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan
 
@@ -53,8 +54,8 @@ class Route:
     ``mode``: whether hints are given now; :meth:`switch` changes it. ``raised``: versions were
     offered here that the broker lacks, so clients may keep to them. ``sessions``: clients' fetch
     sessions, ``sessions_by_name``: those in which the broker is asked by name. ``traffic``: counts
-    of the links. ``awaited``: the next success of some client would end a recovery; written by
-    :mod:`leader_hints.core.hints.recovery`.
+    of the links. ``asked``: the versions that clients ask. ``awaited``: the next success of some
+    client would end a recovery; written by :mod:`leader_hints.core.hints.recovery`.
     """
 
     name: str
@@ -65,6 +66,7 @@ class Route:
     sessions: FetchSessions = field(default_factory=FetchSessions)
     sessions_by_name: FetchSessionsByName = field(default_factory=FetchSessionsByName)
     traffic: TrafficCounters = field(default_factory=TrafficCounters)
+    asked: AskedVersions = field(default_factory=AskedVersions)
     awaited: bool = False
     raised: bool = field(init=False)
 

@@ -17,6 +17,7 @@ from pydantic import (
     field_validator,
     model_validator,
 )
+from pydantic_core import ErrorDetails
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -55,6 +56,16 @@ _WITH_PARTITIONS: Final = frozenset({"Produce", "Fetch"})
 _APIS: Final[Mapping[Action, frozenset[str]]] = {
     Action.ERROR: _WITH_PARTITIONS,
     Action.STALE_METADATA: frozenset({"Metadata"}),
+}
+
+
+#: Fields that only one action has.
+_OWN: Final[Mapping[str, Action]] = {
+    "error": Action.ERROR,
+    "hint": Action.ERROR,
+    "delay_ms": Action.DELAY,
+    "bytes_per_second": Action.THROTTLE,
+    "hide_nodes": Action.STALE_METADATA,
 }
 
 
@@ -135,6 +146,9 @@ class Fault(BaseModel):
             raise ValueError(
                 f"topics and partitions are only chosen in {' and '.join(sorted(read))}"
             )
+        for name, action in _OWN.items():
+            if name in self.model_fields_set and self.action is not action:
+                raise ValueError(f"{name} is of action {action}; {self.action} has no such option")
         return self
 
     def chooses(self, route: str, api: str, client_id: str) -> bool:
@@ -240,6 +254,11 @@ def _hint(route: Route, leader: Leader) -> LeaderHint | None:
 def problems(error: ValidationError) -> list[str]:
     """Return what is wrong with a fault, a line for each problem."""
     return [
-        f"{'.'.join(map(str, problem['loc'])) or 'fault'}: {problem['msg']}"
+        f"{'.'.join(map(str, problem['loc'])) or 'fault'}: {_reason(problem)}"
         for problem in error.errors(include_url=False)
     ]
+
+
+def _reason(problem: ErrorDetails) -> str:
+    # A rule of this file says all that there is to say.
+    return str(problem["ctx"]["error"]) if problem["type"] == "value_error" else problem["msg"]

@@ -1,6 +1,6 @@
 """What the admin server has for faults: `/faults`, where they are allowed."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Final
 
 from pydantic import ValidationError
@@ -15,18 +15,25 @@ _ALLOWED: Final = "DELETE, GET, HEAD, POST"
 class FaultPages:
     """GET lists the faults in force, POST begins the one in the body, DELETE takes all back.
 
-    DELETE of `/faults/NUMBER` takes one back. ``begin``: puts a fault in force.
+    DELETE of `/faults/NUMBER` takes one back. ``begin``: puts a fault in force. ``routes``: returns
+    the names of the routes that there are.
     """
 
-    def __init__(self, faults: Faults, begin: Callable[[Fault], int]) -> None:
+    def __init__(
+        self,
+        faults: Faults,
+        begin: Callable[[Fault], int],
+        routes: Callable[[], Collection[str]],
+    ) -> None:
         self._faults = faults
         self._begin = begin
+        self._routes = routes
 
     def has(self, path: str) -> bool:
         """Whether a path is one of these."""
         return path == PATH or path.startswith(f"{PATH}/")
 
-    def answer(self, request: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
         """Answer ``request``."""
         number = request.path.removeprefix(PATH).removeprefix("/")
         if number:
@@ -54,6 +61,11 @@ class FaultPages:
             fault = Fault.model_validate_json(body)
         except ValidationError as error:
             return json_reply(400, {"error": "; ".join(problems(error))})
+        routes = self._routes()
+        if unknown := sorted(fault.routes.difference(routes)):
+            there_are = ", ".join(sorted(routes)) or "none yet"
+            reason = f"no such route: {', '.join(unknown)}; there are: {there_are}"
+            return json_reply(400, {"error": reason})
         return json_reply(201, _shown(self._begin(fault), fault))
 
 

@@ -4,7 +4,7 @@ Only `leader-hints local --allow-faults` has one.
 """
 
 import socket
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 import trio
 
@@ -35,17 +35,27 @@ class FaultInjector:
         on_response: OnResponse = lambda route, asking, frame: None,
     ) -> None:
         self.faults = Faults(scenario.seed if scenario is not None else 0)
-        self.pages = FaultPages(self.faults, self.begin)
+        self.pages = FaultPages(self.faults, self.begin, lambda: self._routes())
         self._scenario = scenario
         self._watchers = on_request, on_response
         self._emit: Callable[[Event], None] = lambda event: None
         self._leaders: Leaders = dict
+        self._routes: Callable[[], Collection[str]] = list
         self._interposer: Interposer | None = None
 
-    def bind(self, emit: Callable[[Event], None], leaders: Leaders) -> None:
-        """Connect it to the process: ``emit`` takes events, ``leaders`` returns the leaders."""
+    def bind(
+        self,
+        emit: Callable[[Event], None],
+        leaders: Leaders,
+        routes: Callable[[], Collection[str]] = list,
+    ) -> None:
+        """Connect it to the process.
+
+        ``emit``: takes events. ``leaders``: returns the leaders, ``routes`` the routes' names.
+        """
         self._emit = emit
         self._leaders = leaders
+        self._routes = routes
         self._interposer = Interposer(self.faults, emit, *self._watchers)
 
     def begin(self, fault: Fault) -> int:

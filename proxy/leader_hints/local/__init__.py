@@ -3,4 +3,5 @@
 Bugs about listeners that come or go wrongly, or brokers that are not found, are here.
 
 - virtual_cluster: the listeners; discovery: finds the brokers at the start.
+- mock_pages: the admin server's pages that change a mock cluster.
 """

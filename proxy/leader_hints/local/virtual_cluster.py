@@ -25,6 +25,7 @@ from leader_hints.core.events import (
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ListenError
+from leader_hints.local.mock_pages import MockControl
 from leader_hints.net.clients.listening import Handler
 from leader_hints.net.clients.reset import turn_away
 from leader_hints.settings.local import LocalSettings
@@ -48,13 +49,14 @@ class Found(NamedTuple):
     """What a virtual cluster is made for: its settings, and the brokers that there are by now.
 
     ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
-    ``stage``: where faults are allowed.
+    ``stage``: where faults are allowed. ``mock``: changes a mock cluster, where it is one.
     """
 
     settings: LocalSettings
     brokers: Mapping[int, Address]
     renew: Renew | None = None
     stage: "FaultInjector | None" = None
+    mock: MockControl | None = None
 
 
 class _Node:

@@ -45,6 +45,14 @@ class Child:
         """Move a leader; returns the new one."""
         return self._started().set_leader(topic, partition, node, metadata_lag)
 
+    def do_move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Move a leader, also of a topic that a client had created."""
+        self._started().move_leader(topic, partition, node)
+
+    def do_set_running(self, node: int, running: bool) -> None:
+        """Stop or start a broker."""
+        self._started().set_running(node, running)
+
     def do_set_advertised(self, node: int, host: str, port: int) -> None:
         """Change the address that Metadata gives for a node."""
         self._started().set_advertised(node, host, port)

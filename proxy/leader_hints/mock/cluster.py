@@ -131,14 +131,32 @@ class MockCluster:
         self.leaders[topic, partition] = (leader, epoch)
         return leader, epoch
 
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make `node` the leader of a partition, also of a topic that a client had created.
+
+        `leaders` has the topics from the start only. Raises MockClusterError for an unknown topic,
+        partition or node.
+        """
+        self._known(node)
+        self._command("move_leader", topic=topic, partition=partition, node=node)
+        if (topic, partition) in self.leaders:
+            self.leaders[topic, partition] = (node, self.leaders[topic, partition][1] + 1)
+
+    def set_running(self, node: int, *, running: bool) -> None:
+        """Have a broker take connections, or end all that it has and take none.
+
+        It goes on to lead what it leads. Raises MockClusterError for an unknown node.
+        """
+        self._known(node)
+        self._command("set_running", node=node, running=running)
+
     def set_advertised(self, node: int, host: str, port: int) -> None:
         """Make Metadata give this address for `node` from now on.
 
         A broker's own port is known only once it listens, so a proxy is started after the cluster
         and advertised afterwards. Raises MockClusterError for an unknown node.
         """
-        if node not in self.brokers:
-            raise MockClusterError(f"no node {node}; there are {sorted(self.brokers)}")
+        self._known(node)
         self._command("set_advertised", node=node, host=host, port=port)
 
     def request_counts(self) -> dict[str, int]:
@@ -161,6 +179,10 @@ class MockCluster:
             self._process.wait()
         self._process.stdout.close()
         self._errors.close()
+
+    def _known(self, node: int) -> None:
+        if node not in self.brokers:
+            raise MockClusterError(f"no node {node}; there are {sorted(self.brokers)}")
 
     def _command(self, name: str, **arguments: Any) -> Any:
         assert self._process.stdin is not None

@@ -63,6 +63,8 @@ _FUNCTIONS: Mapping[str, tuple[type | None, tuple[type, ...]]] = {
         c_int,
         (c_void_p, c_char_p, c_int, c_int32, c_int32),
     ),
+    "rd_kafka_mock_broker_set_down": (c_int, (c_void_p, c_int32)),
+    "rd_kafka_mock_broker_set_up": (c_int, (c_void_p, c_int32)),
     "rd_kafka_mock_broker_set_host_port": (None, (c_void_p, c_int32, c_char_p, c_int)),
     "rd_kafka_mock_start_request_tracking": (None, (c_void_p,)),
     "rd_kafka_mock_get_requests": (POINTER(c_void_p), (c_void_p, POINTER(c_size_t))),
@@ -158,6 +160,25 @@ class EmbeddedCluster:
             self._lag.start()
         self._leaders[topic, partition] = (node, former[1] + 1)
         return self._leaders[topic, partition]
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make `node` the leader of a partition, also of a topic that a client had created."""
+        if (topic, partition) in self._leaders:
+            self.set_leader(topic, partition, node)
+            return
+        time.sleep(_SECONDS_BETWEEN_CALLS)
+        self._check(
+            self._lib.rd_kafka_mock_partition_set_leader(
+                self._cluster, topic.encode(), partition, node
+            ),
+            f"make node {node} leader of {topic}-{partition}",
+        )
+
+    def set_running(self, node: int, running: bool) -> None:
+        """Have a broker take connections, or end all that it has and take none."""
+        call = "rd_kafka_mock_broker_set_up" if running else "rd_kafka_mock_broker_set_down"
+        doing = f"{'start' if running else 'stop'} node {node}"
+        self._check(getattr(self._lib, call)(self._cluster, node), doing)
 
     def set_advertised(self, node: int, host: str, port: int) -> None:
         """Change the address that Metadata gives for `node`; it goes on listening where it is."""

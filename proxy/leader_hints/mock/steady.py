@@ -3,6 +3,7 @@
 Tested in ``tests/mock/test_local.py``.
 """
 
+import threading
 from collections.abc import Mapping
 from types import TracebackType
 from typing import Self
@@ -24,6 +25,8 @@ class SteadyCluster:
         """
         self._size = brokers
         self._topics = dict(topics or {})
+        #: Held by the thread that has a command carried out, or starts the cluster again.
+        self._lock = threading.Lock()
         self._cluster = self._start()
 
     def __enter__(self) -> Self:
@@ -54,11 +57,22 @@ class SteadyCluster:
 
     def renew(self) -> dict[int, Address] | None:
         """Start it again if it has died; return where its brokers are then."""
-        if self._cluster.alive:
-            return None
-        self._cluster.close()
-        self._cluster = self._start()
-        return self.brokers
+        with self._lock:
+            if self._cluster.alive:
+                return None
+            self._cluster.close()
+            self._cluster = self._start()
+            return self.brokers
+
+    def move_leader(self, topic: str, partition: int, node: int) -> None:
+        """Make `node` the leader of a partition; see MockCluster. Any thread may call it."""
+        with self._lock:
+            self._cluster.move_leader(topic, partition, node)
+
+    def set_running(self, node: int, *, running: bool) -> None:
+        """Stop or start a broker; see MockCluster. Any thread may call it."""
+        with self._lock:
+            self._cluster.set_running(node, running=running)
 
     def set_leader(
         self, topic: str, partition: int, node: int, metadata_lag: float = 0.0

@@ -9,6 +9,7 @@ for a decision, and nothing here does I/O but logs, and page, which is read once
   watched: all that metrics and status read.
 - metric_families: the table of all metrics; metrics: their values, for Prometheus;
   status: one JSON document; page: HTML that shows it (page.html).
+- clients: one JSON document of the clients and the versions that they ask.
 - client_names: client software as labels, within bounds that no client can break.
 - journal: events as numbered lines; journal_schema: their columns, a table.
 """

@@ -14,6 +14,7 @@ from leader_hints.core.events import (
     CertificatesReloaded,
     ClientRefused,
     ClientSeen,
+    EpochRose,
     ErrorAnswered,
     Event,
     EventLoopStalled,
@@ -58,6 +59,8 @@ class Counts:
     ``topics``: see :class:`leader_hints.observe.topic_counts.TopicCounts`. ``known``: see
     :class:`leader_hints.observe.client_names.ClientNames`. ``uses``: the hints that the clients
     counted under a label use, ``None`` if that is not known.
+
+    Large because each metric that is made of events has its counter here.
     """
 
     def __init__(
@@ -71,6 +74,7 @@ class Counts:
         #: Errors without a hint that were to be settled, by what came of that.
         self.settled: Counter[tuple[str, str, str, str]] = Counter()
         self.moves: Counter[str] = Counter()
+        self.epoch_rises: Counter[str] = Counter()
         self.clients: Counter[tuple[str, str]] = Counter()
         self.using: Counter[tuple[str, str]] = Counter()
         self.uses: dict[tuple[str, str], tuple[str, ...] | None] = {}
@@ -99,6 +103,8 @@ class Counts:
                 self.settled[*cell, event.settling] += 1
         elif isinstance(event, LeaderMoved):
             self.moves[event.cluster] += 1
+        elif isinstance(event, EpochRose):
+            self.epoch_rises[event.cluster] += 1
         elif isinstance(event, ClientSeen):
             self._client(event)
         elif isinstance(event, _Fault):

@@ -24,6 +24,7 @@ class _Line(NamedTuple):
 #: Subsystem and level of each event. Errors that clients recover from by themselves are at debug;
 #: what an operator should fix is a warning.
 LINES: Final[Mapping[type[Event], _Line]] = {
+    events.Starting: _Line("routes", "info"),
     events.Listening: _Line("routes", "info"),
     events.BrokerMoved: _Line("routes", "info"),
     events.BrokerLeft: _Line("routes", "info"),
@@ -33,11 +34,15 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.FaultDone: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
     events.HintsSwitched: _Line("routes", "warning"),
+    events.SwitchNotKept: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),
     events.RouteCrossed: _Line("routes", "warning"),
     events.AdvertisedPast: _Line("routes", "warning"),
     events.AdvertisedRight: _Line("routes", "info"),
     events.RouteLoops: _Line("routes", "warning"),
+    events.FilesReloaded: _Line("routes", "info"),
+    events.SettingsReloaded: _Line("routes", "info"),
+    events.SettingsRefused: _Line("routes", "warning"),
     events.CertificatesReloaded: _Line("routes", "info"),
     events.CertificatesRefused: _Line("routes", "warning"),
     events.LinkFailed: _Line("routes", "error"),
@@ -60,6 +65,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.HintMissed: _Line("hints", "debug"),
     events.Recovered: _Line("hints", "debug"),
     events.LeaderMoved: _Line("leaders", "info"),
+    events.EpochRose: _Line("leaders", "debug"),
     events.SubscriptionReady: _Line("subscription", "info"),
     events.SubscriptionLost: _Line("subscription", "warning"),
     events.TopicsHidden: _Line("subscription", "warning"),
@@ -108,12 +114,17 @@ class EventLog:
         clock: Callable[[], float],
     ) -> None:
         self._log = log
+        self._storm = LeaderStorm()
+        self._flood = Flood()
+        self._clock = clock
+        self.configure(levels, moves_per_second)
+
+    def configure(self, levels: Mapping[str, str], moves_per_second: int) -> None:
+        """Write other lines from now on."""
         self._least = {subsystem: LEVELS[level] for subsystem, level in levels.items()}
         #: Of what is written.
         self._lines = {kind: line for kind, line in LINES.items() if self._written(line)}
-        self._storm = LeaderStorm(moves_per_second)
-        self._flood = Flood()
-        self._clock = clock
+        self._storm.most = moves_per_second
 
     def take(self, event: Event) -> None:
         """Write ``event``."""

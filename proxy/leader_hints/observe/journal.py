@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from leader_hints.core.events import (
     ClientSeen,
+    EpochRose,
     ErrorAnswered,
     Event,
     FaultDone,
@@ -30,8 +31,9 @@ _LONGEST_TEXT: Final = 256
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC; without a zone, which would be written in digits
 #: One for all lines: json.dumps() makes one each time, which costs more than a line.
 _ENCODER: Final = json.JSONEncoder(separators=(",", ":"))
-#: The columns of a leader change, named as in its event.
+#: The columns of a leader change, named as in its events.
 _MOVED: Final = tuple(field.name for field in fields(LeaderMoved))
+_ROSE: Final = tuple(field.name for field in fields(EpochRose))
 
 _HINTED_APIS: Final = ("Produce", "Fetch")
 
@@ -120,6 +122,9 @@ class Journal:
                 return row | {"settling": event.settling} if event.settling else row
             case LeaderMoved():
                 return _row("leader_change", **{name: getattr(event, name) for name in _MOVED})
+            case EpochRose():
+                row = _row("leader_change", **{name: getattr(event, name) for name in _ROSE})
+                return row | {"leader_before": event.leader}
             case HintsSwitched():
                 return _row("mode", route=event.route, hints=event.hints)
             case ClientSeen():

@@ -39,7 +39,8 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "error": "a client got NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
     "recovery": "a partition answers a client again: its first success after an error, or after a "
     "leader came to this broker",
-    "leader_change": "a partition's leader epoch rose; the leader may be the same as before",
+    "leader_change": "a partition has a new leader epoch: its leader moved, or, if leader and "
+    "leader_before are the same, only the epoch rose",
     "latency": "an ordinary exchange that was sampled (setting journal.sample_latencies)",
     "fault": "a requested fault was applied (leader-hints local --allow-faults)",
     "gap": "events were dropped, since the journal could not be written fast enough or at all",

@@ -12,8 +12,8 @@ from leader_hints.core.events import LeaderMoved
 class LeaderStorm:
     """Lets ``most`` moves through in each second; the others are summed up when it is over."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, most: int = 0) -> None:
+        self.most = most
         self._second = -1
         self._let_through = 0
         self._leaders: Counter[int] = Counter()
@@ -23,7 +23,7 @@ class LeaderStorm:
         """Whether ``moved`` is summed up and gets no line. Call :meth:`over` before."""
         if int(now) != self._second:
             self._second, self._let_through = int(now), 0
-        if self._let_through < self._most:
+        if self._let_through < self.most:
             self._let_through += 1
             return False
         self._leaders[moved.leader] += 1

@@ -27,6 +27,8 @@ LEVELS: Final = {
     "error": logging.ERROR,
 }
 
+#: What each JSON line begins with.
+_FIRST: Final = ("event", "level", "timestamp")
 #: What somebody reads, who may be slow: files are not.
 _READ: Final = (stat.S_ISFIFO, stat.S_ISSOCK, stat.S_ISCHR)
 
@@ -147,8 +149,12 @@ def _renderers(log_format: str, stream: TextIO) -> list[Processor]:
 
 
 def _to_json(event: EventDict, **_: Any) -> str:
-    """One line of ASCII. The encoder escapes all other control characters but leaves DEL alone."""
-    return json.dumps(event, default=str).replace("\x7f", "\\u007f")
+    """One line of ASCII that begins with the event's name, for people who read it.
+
+    The encoder escapes all other control characters but leaves DEL alone.
+    """
+    named = {**{name: event[name] for name in _FIRST if name in event}, **event}
+    return json.dumps(named, default=str).replace("\x7f", "\\u007f")
 
 
 def _escape_event(_logger: WrappedLogger, _method: str, event: EventDict) -> EventDict:

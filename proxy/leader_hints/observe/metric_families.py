@@ -110,7 +110,13 @@ FAMILIES = {
             ("route", "api", "hinted"),
             "From a client's first error of a partition until its first success, both seen here.",
         ),
-        Family("leader_moves", "counter", ("cluster",), "Leader epochs that rose."),
+        Family("leader_moves", "counter", ("cluster",), "Partitions that got another leader."),
+        Family(
+            "epoch_rises",
+            "counter",
+            ("cluster",),
+            "Leader epochs that rose under the same leader.",
+        ),
         Family("partitions", "gauge", ("cluster",), "Partitions known."),
         Family("topics", "gauge", ("cluster",), "Topics known."),
         Family("view_age_seconds", "gauge", ("cluster",), "Time since a poll was last answered."),
@@ -178,7 +184,7 @@ FAMILIES = {
             "topic_leader_moves",
             "counter",
             ("cluster", "topic"),
-            "Leader epochs of the topic that rose. Only with the setting metrics.topics.",
+            "As leader_moves, by topic. Only with the setting metrics.topics.",
         ),
     )
 }

@@ -242,6 +242,8 @@ class _Read:
         known = [view.cluster_id for view, _ in clusters]
         moves = _from_zero(known, counts.moves)
         yield from _family("leader_moves", (((cluster,), n) for cluster, n in moves))
+        rises = _from_zero(known, counts.epoch_rises)
+        yield from _family("epoch_rises", (((cluster,), n) for cluster, n in rises))
         yield from _family("clients_seen", [*counts.clients.items()])
         yield from _family("clients_using_hints", [*counts.using.items()])
         faults = ((name, kind) for name in names for kind in FAULTS.values())

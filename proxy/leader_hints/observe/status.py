@@ -116,14 +116,19 @@ class ClusterStatus(_Model):
     topics: Count = Field(ge=0, description="Topics known.")
     partitions: Count = Field(ge=0, description="Partitions known.")
     age_seconds: float = Field(ge=0, description="Since a poll was last answered.")
-    leader_moves: Count = Field(ge=0, description="Leader epochs that rose since the start.")
+    leader_moves: Count = Field(
+        ge=0, description="How often a partition got another leader since the start."
+    )
+    epoch_rises: Count = Field(
+        ge=0, description="Leader epochs that rose under the same leader since the start."
+    )
 
 
 class Slot(_Model):
     """What happened in a short time; slots in which nothing happened are left out."""
 
     start: UnixTime = Field(description="When it began; Unix time in seconds.")
-    leader_moves: Count = Field(ge=0, description="Leader epochs that rose.")
+    leader_moves: Count = Field(ge=0, description="How often a partition got another leader.")
     hints_given: Count = Field(ge=0, description="Hints given, or that would have been.")
     hints_missed: Count = Field(ge=0, description="Errors without a hint, or that would have been.")
 
@@ -215,6 +220,7 @@ def _clusters(watched: Watched) -> list[ClusterStatus]:
             partitions=len(view),
             age_seconds=age,
             leader_moves=watched.counts.moves[view.cluster_id],
+            epoch_rises=watched.counts.epoch_rises[view.cluster_id],
         )
         for view, age in watched.clusters()
     ]

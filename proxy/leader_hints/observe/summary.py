@@ -25,7 +25,7 @@ class Summary:
             "links_open": sum(route.traffic.links_open for route in self._watched.routes),
             **{name: added[name] for name in ("links", "requests", "errors", "hints_given")},
             "hints_missed": _named(added, "hints_missed"),
-            "leader_moves": added["leader_moves"],
+            **{name: added[name] for name in ("leader_moves", "epoch_rises")},
         }
         if outcomes := _named(added, "errors_settled"):
             summary["errors_settled"] = outcomes
@@ -46,6 +46,7 @@ class Summary:
             requests=sum(traffic.requests.total() for traffic in traffic_by_route),
             errors=counts.errors.total(),
             leader_moves=counts.moves.total(),
+            epoch_rises=counts.epoch_rises.total(),
         )
         for (*_, mode), n in counts.given.items():
             totals["observed_given" if mode == Mode.OBSERVE else "hints_given"] += n

@@ -13,7 +13,7 @@ from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, Settings
 
 from leader_hints.address import Address, leads_to, overlap
 from leader_hints.settings.clients import ClientSettings, HintUse
-from leader_hints.settings.fields import refuse_twice, seconds, whole
+from leader_hints.settings.fields import file, refuse_twice, seconds, secret, whole
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.journal import JournalSettings
 from leader_hints.settings.limits import LimitSettings
@@ -73,7 +73,18 @@ class Settings(BaseSettings):
         default=None,
         description="HOST:PORT of the HTTP server for metrics, health, the status page and the "
         "kill switch; port 0 is a free port, ${NAME} stands for an environment variable. null: "
-        "none. It has no access control: keep it on the loopback address or a private network.",
+        "none. Any client that reaches it may read all; changes are for this machine alone, or "
+        "need admin_token. Keep it on the loopback address or a private network.",
+    )
+    admin_token: str = secret(
+        "What a request must have that changes something at the admin server, such as the kill "
+        "switch: a header Authorization: Bearer TOKEN. Empty: it must come from this machine, from "
+        "a loopback address."
+    )
+    switch_file: str = file(
+        "A file in which the kill switch keeps what it has set, so that a restart does not undo "
+        "it; empty: a restart restores the settings. The folder must exist and be writable; each "
+        "process needs a file of its own."
     )
     connect_timeout_ms: int = whole(
         10000,

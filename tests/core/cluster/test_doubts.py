@@ -3,7 +3,7 @@ import pytest
 from leader_hints.core.cluster.doubts import Disagreements, Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import LeaderMoved
+from leader_hints.core.events import LeaderChange
 from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
 
@@ -121,10 +121,10 @@ def test_the_other_leader_is_adopted_when_both_leaders_answer_so(
     time.now += 1
     forgotten = view.topics.forgotten
 
-    def deny() -> list[LeaderMoved]:
+    def deny() -> list[LeaderChange]:
         return view.leader_denies("t", 0, Leader(3, 8))
 
-    def confirm() -> list[LeaderMoved]:
+    def confirm() -> list[LeaderChange]:
         return view.leader_confirms("t", 0, Leader(*claim))
 
     first, second = (deny, confirm) if denied_first else (confirm, deny)

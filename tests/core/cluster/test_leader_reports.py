@@ -1,7 +1,7 @@
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import LeaderMoved
+from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
 from tests.core.cluster.views import answer, led_by_each, view_of
 from tests.core.samples import topic_id
 from tests.harness.lines import lines_of, most_lines
@@ -63,9 +63,29 @@ def test_two_routes_to_one_broker_that_lags_do_not_bring_a_former_leader_back() 
     assert view.leader("t", 0) == Leader(1, 5)
 
 
-def _moves(view: LeaderView, source: int, leader: tuple[int, int]) -> list[LeaderMoved]:
+def _moves(view: LeaderView, source: int, leader: tuple[int, int]) -> list[LeaderChange]:
     """Return the moves that a poll of a broker reveals."""
     return view.learn(answer({0: leader}), source, poll=True)
+
+
+def test_a_leader_that_stays_at_a_higher_epoch_has_not_moved() -> None:
+    """A reassignment raises the epoch under the same leader before it moves the partition."""
+    view = view_of({0: (1, 5), 1: (1, 5)})
+    assert view.learn(answer({0: (1, 6), 1: (2, 6)}), None) == [
+        EpochRose(cluster="cluster", topic="t", partition=0, leader=1, epoch_before=5, epoch=6),
+        LeaderMoved(
+            cluster="cluster",
+            topic="t",
+            partition=1,
+            leader_before=1,
+            epoch_before=5,
+            leader=2,
+            epoch=6,
+        ),
+    ]
+    # None is another one, too.
+    (gone,) = view.learn(answer({0: (-1, 7)}), None)
+    assert isinstance(gone, LeaderMoved)
 
 
 def test_without_ids_a_broker_that_is_cut_off_does_not_outvote_several_others() -> None:
@@ -314,7 +334,7 @@ def test_with_ids_a_partition_is_never_forgotten() -> None:
     assert view.leader("t", 1) == Leader(3, 0)
 
 
-def _polled(view: LeaderView, source: int, *partitions: tuple[int, int]) -> list[LeaderMoved]:
+def _polled(view: LeaderView, source: int, *partitions: tuple[int, int]) -> list[LeaderChange]:
     reported = answer(dict(enumerate(partitions)), topic=topic_id(1))
     return view.learn(reported, source, poll=True)
 

@@ -11,6 +11,7 @@ from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import EpochRose, LeaderMoved
 from tests.core.cluster.views import Partitions, answer, led_by_each, old_view_of, view_of
 from tests.core.samples import topic_id
 from tests.harness.lines import lines_of
@@ -283,7 +284,9 @@ class View(RuleBasedStateMachine):
             self.contradicted[name] = others | contradicted
         for moved in moves:
             was = before[topic, moved.partition]
-            assert was == Leader(moved.leader_before, moved.epoch_before)
+            stayed = moved.leader == was.node
+            assert isinstance(moved, EpochRose if stayed else LeaderMoved)
+            assert was == Leader(getattr(moved, "leader_before", moved.leader), moved.epoch_before)
             assert self.known[topic, moved.partition] == Leader(moved.leader, moved.epoch)
             assert self.ids is False or moved.epoch >= moved.epoch_before
 

@@ -5,7 +5,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import ErrorAnswered, HintGiven, HintMissed, LeaderMoved, Recovered
+from leader_hints.core.events import (
+    EpochRose,
+    ErrorAnswered,
+    HintGiven,
+    HintMissed,
+    LeaderMoved,
+    Recovered,
+)
 from leader_hints.core.hints import recovery
 from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
 from leader_hints.core.mode import Mode
@@ -149,6 +156,14 @@ def test_after_a_move_the_first_success_of_each_client_at_the_new_leader(world: 
     assert world.succeeds(world.two, Client(8, "d", "")) is not None
     assert world.succeeds(world.two, partition=1) is None
     assert world.succeeds(world.one, Client(8, "e", "")) is None
+
+
+def test_after_an_epoch_that_rose_the_first_success_of_each_client_too(world: _World) -> None:
+    """Such clients are fenced, and served by the same broker again."""
+    rose = EpochRose(cluster="cluster", topic="t", partition=0, leader=2, epoch_before=5, epoch=6)
+    world.recovery.take(rose)
+    assert world.succeeds(world.two) is not None
+    assert world.succeeds(world.two) is None
 
 
 def test_of_one_recovery_is_reported_once(world: _World) -> None:

@@ -51,6 +51,11 @@ class _Process:
         await trio.lowlevel.checkpoint()
         return b'{"format":1}'.ljust(10_000)
 
+    async def clients(self) -> bytes:
+        """Another document."""
+        await trio.lowlevel.checkpoint()
+        return b'{"format":1,"clients":[]}'
+
     def switch(self, route: str, mode: Mode) -> str | None:
         """As the process does, which refuses a route on which TLS goes through unread."""
         if route == "unread":
@@ -58,16 +63,17 @@ class _Process:
         self.modes[route] = mode
         return None
 
-    def admin(self, listen: Address = _LOOPBACK) -> Admin:
+    def admin(self, listen: Address = _LOOPBACK, token: str = "") -> Admin:
         pages = AdminPages(
             Metrics(watched([Route("a", Mode.ON)])),
             self.status,
+            self.clients,
             self.ready,
             lambda: self.modes,
             self.switch,
-            FaultPages(Faults(), lambda fault: 1),
+            [FaultPages(Faults(), lambda fault: 1, list)],
         )
-        return Admin(pages.answer, listen, self.events.append)
+        return Admin(pages.answer, listen, self.events.append, token)
 
 
 _ADMIN = _Process().admin()
@@ -517,9 +523,14 @@ _OWN = "Origin: http://127.0.0.1:9100"
         (_PUBLIC, _hosted("192.0.2.7:9100", "Origin: http://192.0.2.7:9100"), True),
     ],
 )
-async def test_only_an_operator_can_switch(listen: Address, request_: bytes, allowed: bool) -> None:
+async def test_only_an_operator_can_switch(
+    listen: Address, request_: bytes, allowed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     process = _Process()
-    status, _, _ = await _answer(request_, admin=process.admin(listen))
+    monkeypatch.setenv("TOKEN_OF_TEST", "sésame")
+    token = b"\r\nAuthorization: Bearer " + "sésame".encode()
+    request_ = request_.replace(b"\r\n", token + b"\r\n", 1)
+    status, _, _ = await _answer(request_, admin=process.admin(listen, "env:TOKEN_OF_TEST"))
 
     assert status.startswith("HTTP/1.1 200" if allowed else "HTTP/1.1 403")
     assert process.modes["a"] is (Mode.OFF if allowed else Mode.ON)
@@ -541,6 +552,62 @@ async def test_a_foreign_name_reads_nothing_of_the_loopback_address(
     line, *_ = await _answer(request_, admin=_Process().admin(listen))
 
     assert line.startswith(f"HTTP/1.1 {status}")
+
+
+@pytest.mark.parametrize(
+    ("given", "token", "status"),
+    [
+        # Of a memory stream nobody knows whether it comes from this machine.
+        ("", "", 403),
+        ("Authorization: Bearer right", "", 403),
+        ("", "env:TOKEN_OF_TEST", 401),
+        ("Authorization: Bearer wrong", "env:TOKEN_OF_TEST", 401),
+        ("Authorization: Basic right", "env:TOKEN_OF_TEST", 401),
+        ("Authorization: bearer  right", "env:TOKEN_OF_TEST", 200),
+        ("Authorization: Bearer right", "env:NO_SUCH_TOKEN", 500),
+    ],
+)
+async def test_a_change_from_elsewhere_needs_the_token(
+    given: str, token: str, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_TEST", "right")
+    process = _Process()
+    admin = process.admin(_PUBLIC, token)
+    headers = [given] if given else []
+    line, replied, body = await _answer(_hosted("192.0.2.7:9100", *headers), admin=admin)
+
+    assert line.startswith(f"HTTP/1.1 {status}")
+    assert process.modes["a"] is (Mode.OFF if status == 200 else Mode.ON)
+    assert b"right" not in body
+    assert (replied.get("www-authenticate") == "bearer") is (status == 401)
+    # Any client that reaches it may read.
+    line, *_ = await _answer(_get("/routes/a/hints"), admin=admin)
+    assert line.startswith("HTTP/1.1 200")
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
+async def test_a_change_from_this_machine_needs_no_token_where_none_is_set(host: str) -> None:
+    process = _Process()
+    async with trio.open_nursery() as nursery:
+        admin = process.admin(_PUBLIC)
+        listeners = await trio.open_tcp_listeners(0, host=host)
+        nursery.start_soon(trio.serve_listeners, admin.handle, listeners)
+        port = listeners[0].socket.getsockname()[1]
+        client = await trio.open_tcp_stream(host, port)
+        await client.send_all(_hosted("192.0.2.7:9100"))
+        with trio.fail_after(10):
+            assert (await client.receive_some()).startswith(b"HTTP/1.1 200")
+        nursery.cancel_scope.cancel()
+    assert process.modes["a"] is Mode.OFF
+
+
+async def test_where_a_token_is_set_this_machine_needs_it_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_TEST", "right")
+    admin = _Process().admin(_LOOPBACK, "env:TOKEN_OF_TEST")
+    line, *_ = await _answer(_hosted("127.0.0.1:9100"), admin=admin)
+    assert line.startswith("HTTP/1.1 401")
 
 
 async def test_descriptors_are_listed_while_links_are_served(

@@ -25,6 +25,7 @@ from leader_hints.core.cluster.refresh_plan import RefreshPlan
 from leader_hints.core.cluster.refresh_rate import RefreshRate
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
+    EpochRose,
     Event,
     HintMissed,
     LeaderMoved,
@@ -848,11 +849,11 @@ async def test_moves_that_metadata_shows_as_it_goes_by_are_reported_in_steps(
             scene.refresher.snooped(scene.route, 12, frame[4:])
 
         goes_by(5)
-        assert not scene.told(LeaderMoved)
+        assert not scene.told(EpochRose)
         goes_by(6)
-        assert 0 < len(scene.told(LeaderMoved)) <= 200
+        assert 0 < len(scene.told(EpochRose)) <= 200
         await trio.sleep(0.1)
-        assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(1000)]
+        assert [moved.partition for moved in scene.told(EpochRose)] == [*range(1000)]
 
 
 async def test_so_are_those_of_many_topics(autojump_clock: MockClock) -> None:
@@ -867,9 +868,9 @@ async def test_so_are_those_of_many_topics(autojump_clock: MockClock) -> None:
 
         goes_by(5)
         goes_by(6)
-        assert 0 < len(scene.told(LeaderMoved)) <= 200
+        assert 0 < len(scene.told(EpochRose)) <= 200
         await trio.sleep(0.1)
-        told = [(moved.topic, moved.partition) for moved in scene.told(LeaderMoved)]
+        told = [(moved.topic, moved.partition) for moved in scene.told(EpochRose)]
         assert told == [(f"u{topic}", number) for topic in range(30) for number in range(40)]
 
 
@@ -914,7 +915,7 @@ async def test_metadata_of_a_large_topic_that_goes_by_is_taken_in_steps(
             assert most_lines(steps) < 90_000
             assert view.leader("u", 2399) == Leader(2, epoch)
         await trio.sleep(1)
-        assert [moved.partition for moved in scene.told(LeaderMoved)] == [*range(2400)]
+        assert [moved.partition for moved in scene.told(EpochRose)] == [*range(2400)]
 
 
 @pytest.mark.parametrize("asked", [True, False], ids=["asked", "goes by"])
@@ -965,7 +966,7 @@ async def test_moves_before_metadata_that_goes_by_breaks_off_are_reported(
             frame = messages.metadata_response(9, 12, _SHOWN, topics)
             broken = frame[4 : len(frame) if epoch == 5 else -12]
             scene.refresher.snooped(scene.route, 12, broken)
-        assert [moved.topic for moved in scene.told(LeaderMoved)] == ["u"]
+        assert [moved.topic for moved in scene.told(EpochRose)] == ["u"]
         assert scene.route.traffic.raw["not understood"] == 1
 
 

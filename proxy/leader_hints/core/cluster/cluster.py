@@ -12,7 +12,7 @@ from leader_hints.core.cluster.leader_candidates import LeaderCandidates
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.leadership_answer import LeadershipAnswer, leadership_answer
 from leader_hints.core.cluster.synthetic_id_agreement import SyntheticIdAgreement
-from leader_hints.core.events import LeaderMoved, TopicsHidden
+from leader_hints.core.events import LeaderChange, TopicsHidden
 from leader_hints.core.route import Route
 
 
@@ -26,7 +26,7 @@ class Learnt(NamedTuple):
     that is news.
     """
 
-    moves: list[LeaderMoved]
+    moves: list[LeaderChange]
     confirmed: dict[str, None]
     doubted: dict[str, None]
     of_the_view: dict[Partition, int]

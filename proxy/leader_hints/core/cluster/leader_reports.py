@@ -24,7 +24,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import LeaderMoves
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
-from leader_hints.core.events import LeaderMoved
+from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
 
 #: Seconds for which no broker lags that answers.
 _LAG = 30.0
@@ -63,7 +63,7 @@ class LeaderReports:
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
         return not self._disagreements.repeats(place, source, leader)
 
-    def newer(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderMoved]:
+    def newer(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderChange]:
         """Take a leader of a higher epoch than the known one; return the move, if it is one."""
         before = self._replace(topic, led)
         if self._disagreements:
@@ -74,7 +74,7 @@ class LeaderReports:
         if itself:
             self._doubts.confirmed(place)
         self._moves.add(place, before, led, confirmed=itself)
-        return [self._moved(topic, before, led)]
+        return [self._change(topic, before, led)]
 
     def agrees(self, topic: TopicLeaders, led: Led, source: Source) -> bool:
         """Take a leader that is no news; return whether it does not contradict the known one."""
@@ -101,7 +101,7 @@ class LeaderReports:
             self._changes.add(topic.aliases)
         return True
 
-    def persists(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderMoved]:
+    def persists(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderChange]:
         """Take it that two polls of a broker contradict the known leader; return the move, if
         it counts.
         """
@@ -124,13 +124,13 @@ class LeaderReports:
         if settles and led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
 
-    def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderMoved]:
+    def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderChange]:
         """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
         now = self._clock()
         since = topic.behind.setdefault(led.partition, {}).setdefault(reporter, now)
         return self.adopt(topic, led) if now >= since + _LAG else []
 
-    def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderMoved]:
+    def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderChange]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
         self._topics.recreated()
         before = self._replace(topic, led)
@@ -139,7 +139,7 @@ class LeaderReports:
         if topic.id:
             # No topic is another here: all that was reported before is over.
             self._disagreements.drop((topic.key, led.partition))
-        return [self._moved(topic, before, led)]
+        return [self._change(topic, before, led)]
 
     def missing(
         self,
@@ -182,7 +182,7 @@ class LeaderReports:
             self._disagreements.drop((topic.key, partition))
             self._changes.add(topic.aliases)
 
-    def leads(self, topic: TopicLeaders, partition: int, leader: Leader) -> list[LeaderMoved]:
+    def leads(self, topic: TopicLeaders, partition: int, leader: Leader) -> list[LeaderChange]:
         """Take a node's answer that it leads at an epoch; return the move, if it is new."""
         led = Led(partition, leader.node, leader.epoch)
         place, itself = (topic.key, partition), Source(leader.node)
@@ -200,7 +200,7 @@ class LeaderReports:
             self._doubts.denied(place)
         return self._settle(topic, partition, self._doubts.served(place, leader))
 
-    def does_not_lead(self, topic: TopicLeaders, partition: int) -> list[LeaderMoved]:
+    def does_not_lead(self, topic: TopicLeaders, partition: int) -> list[LeaderChange]:
         """Take the known leader's answer that it does not lead at that epoch, or not yet.
 
         Return the move where that settles which node leads instead.
@@ -243,7 +243,7 @@ class LeaderReports:
 
     def _settle(
         self, topic: TopicLeaders, partition: int, leader: Leader | None
-    ) -> list[LeaderMoved]:
+    ) -> list[LeaderChange]:
         if leader is None:
             return []
         return self.adopt(topic, Led(partition, leader.node, leader.epoch))
@@ -257,7 +257,16 @@ class LeaderReports:
             topic.behind.pop(led.partition, None)
         return topic.replace(led.partition, led.leader, led.epoch)
 
-    def _moved(self, topic: TopicLeaders, before: Leader, led: Led) -> LeaderMoved:
+    def _change(self, topic: TopicLeaders, before: Leader, led: Led) -> LeaderChange:
+        if led.leader == before.node:
+            return EpochRose(
+                cluster=self._cluster_id,
+                topic=topic.name,
+                partition=led.partition,
+                leader=led.leader,
+                epoch_before=before.epoch,
+                epoch=led.epoch,
+            )
         return LeaderMoved(
             cluster=self._cluster_id,
             topic=topic.name,

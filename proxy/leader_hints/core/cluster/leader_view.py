@@ -22,7 +22,7 @@ from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
-from leader_hints.core.events import LeaderMoved
+from leader_hints.core.events import LeaderChange
 
 #: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
 #: without gaps; larger gaps in a broker's answer are not plausible, and must not make the arrays
@@ -162,7 +162,7 @@ class LeaderView:
 
     def learn(
         self, answer: TopicMetadata, source: int | None, *, route: str = "", poll: bool = False
-    ) -> list[LeaderMoved]:
+    ) -> list[LeaderChange]:
         """Take what a broker reports of one topic; return the moves that it reveals.
 
         ``source``: the node that answered, where it is known; ``route``: by whose broker it was
@@ -173,7 +173,7 @@ class LeaderView:
 
     def learning(
         self, answer: TopicMetadata, source: int | None, *, route: str = "", poll: bool = False
-    ) -> Iterator[list[LeaderMoved]]:
+    ) -> Iterator[list[LeaderChange]]:
         """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         broker = Source(source, route)
         if self._left:
@@ -184,7 +184,7 @@ class LeaderView:
             return
         topic.absent = 0
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
-        moves: list[LeaderMoved] = []
+        moves: list[LeaderChange] = []
         contradicted: set[int] = set()
         before = topic.contradicted.get(broker.poller, set()) if poll else set()
         settles = self.metadata_brokers.awaited > 0
@@ -222,7 +222,7 @@ class LeaderView:
             topic.contradicts(broker, contradicted)
         yield moves
 
-    def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+    def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderChange]:
         """Take a node's answer that it leads at an epoch; return the move, if it is new.
 
         It was asked by name, so it may lead a former topic of that name: then only Metadata brings
@@ -239,7 +239,7 @@ class LeaderView:
             return []
         return self._reports.leads(topic, partition, leader)
 
-    def leader_denies(self, name: str, partition: int, leader: Leader) -> list[LeaderMoved]:
+    def leader_denies(self, name: str, partition: int, leader: Leader) -> list[LeaderChange]:
         """Take a node's answer that it does not lead a partition at an epoch, or not yet.
 
         Return the move where that settles which node leads instead.

@@ -17,7 +17,7 @@ from leader_hints.core.events import (
     Event,
     HintGiven,
     HintMissed,
-    LeaderMoved,
+    LeaderChange,
     Recovered,
 )
 from leader_hints.core.route import Route
@@ -123,7 +123,7 @@ class Recovery:
         """Note what an event tells: how an error was answered, or that a leader moved."""
         if isinstance(event, _Answered):
             self._decided(event.answered, isinstance(event, HintGiven))
-        elif isinstance(event, LeaderMoved):
+        elif isinstance(event, LeaderChange):
             self._moved(event)
 
     def failed(
@@ -154,7 +154,7 @@ class Recovery:
         if error is not None and error.hinted is None:
             error.hinted = hinted and not answered.observed
 
-    def _moved(self, moved: LeaderMoved) -> None:
+    def _moved(self, moved: LeaderChange) -> None:
         now = self._clock()
         routes = self._routes_before(moved.cluster, moved.leader)
         for route in routes:

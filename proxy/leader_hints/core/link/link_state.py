@@ -22,6 +22,7 @@ from leader_hints.core.link.topic_ids import LinkTopicIds
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.client_capabilities import form_names
+from leader_hints.core.versions.request_policy import RequestPolicy
 
 Failed = Failure | Answered
 
@@ -103,6 +104,12 @@ class LinkState:
             hold_ms=hold_ms,
             observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
         )
+
+    def note_asked(self, policy: RequestPolicy) -> None:
+        """Note that this client asks what ``policy`` is for, and is not refused."""
+        policy.noted = True
+        client = self.client
+        self.route.asked.note(client.software, client.id or "", policy.key, policy.version)
 
     def asked_without_name(self) -> None:
         """Note that the client asked for versions in a request that names no software."""

@@ -179,7 +179,7 @@ class RequestFlow(Flow):
                 break
             _, kind, correlation_id = _HEAD.unpack_from(data, at)
             length += _SIZE.size
-            policy = policies.by_kind.get(kind) or policies.decide(kind)
+            policy = policies.by_kind.get(kind) or self._decide(kind, data, at, length)
             reader = self._READERS.get(policy.key)
             if reader is None:
                 self._exchanges.add(Exchange(correlation_id, policy))
@@ -213,6 +213,13 @@ class RequestFlow(Flow):
         if at > begun:
             pieces.append(data[begun:at])
         return pieces
+
+    def _decide(self, kind: int, data: memoryview, at: int, length: int) -> RequestPolicy:
+        """Return what is done with requests of a kind, of which the first is at ``at``."""
+        if self._client.id is None and len(data) - at >= length:
+            # Not all kinds are read, and each is noted under the client's id.
+            self._client.meet(data[at : at + length])
+        return self._policies.decide(kind)
 
     def _gathered(self, gather: GatheredFrame) -> Pieces:
         if gather.filled < gather.size:
@@ -275,6 +282,8 @@ class RequestFlow(Flow):
         else:
             # No response will come.
             exchange.policy.cell.requests += 1
+            if self._account.trusted and not exchange.policy.noted:
+                self._link.note_asked(exchange.policy)
 
     def _recoded_produce(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int, acks: int

@@ -293,13 +293,20 @@ class ResponseFlow(Flow):
             if exchange.request is not None or exchange.noted:
                 self._give_back(exchange)
             exchange.policy.cell.responses += 1
-            if not self._account.trusted and exchange.policy.key not in _ANSWERED_TO_ANYBODY:
-                self._account.trust()
+            if not exchange.policy.noted:
+                self._note_answered(exchange)
             if self._exchanges.timed is exchange:
                 self._link.sampled(exchange, self._exchanges.end_timing())
             return exchange
         self._stop_looking()
         return None
+
+    def _note_answered(self, exchange: Exchange) -> None:
+        """Note that the broker answers such requests of this client."""
+        if exchange.policy.key not in _ANSWERED_TO_ANYBODY:
+            self._account.trust()
+        if self._account.trusted:
+            self._link.note_asked(exchange.policy)
 
     def _stop_looking(self) -> None:
         self.opaque = True

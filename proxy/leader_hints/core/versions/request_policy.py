@@ -44,6 +44,7 @@ class RequestPolicy:
     ``rewriter``: what puts a virtual cluster's addresses into the responses. ``use``: what the
     responses are read for, as an int, by which a table is faster. ``unreadable``: one of the
     requests did not say in a known form who the client is, so none is looked at for that.
+    ``noted``: that such a request is answered has been noted.
     """
 
     __slots__ = (
@@ -51,6 +52,7 @@ class RequestPolicy:
         "follows_session",
         "hintable",
         "key",
+        "noted",
         "rackless",
         "recoded",
         "rewriter",
@@ -87,6 +89,7 @@ class RequestPolicy:
         self.rewriter = rewriter
         self.use = int(_use(hintable, unhinted, settles, rewriter))
         self.unreadable = False
+        self.noted = False
 
 
 def _use(

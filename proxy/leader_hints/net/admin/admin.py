@@ -11,8 +11,9 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.core.events import AdminFailed, Event
-from leader_hints.errors import places_of
-from leader_hints.net.admin.admin_guard import refusal
+from leader_hints.errors import ConfigurationError, places_of
+from leader_hints.net.admin.admin_guard import SAFE_METHODS, denial, refusal
+from leader_hints.net.brokers.secret import read_secret
 
 #: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0
@@ -22,6 +23,7 @@ _MOST = 64
 _RECEIVE = 8192
 #: The longest body that any request needs, generously.
 _MOST_BODY = 1024
+_UNAUTHORIZED = 401
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -64,7 +66,8 @@ class _TooLarge(Exception):
 class Admin:
     """Serves one request on each connection.
 
-    ``answer``: what it is asked for. ``listen``: the address that the operator gave.
+    ``answer``: what it is asked for. ``listen``: the address that the operator gave. ``token``:
+    where the secret is that changes need, "" where they must come from this machine.
     """
 
     def __init__(
@@ -72,8 +75,12 @@ class Admin:
         answer: Callable[[Request], Awaitable[Reply]],
         listen: Address,
         emit: Callable[[Event], None],
+        token: str = "",
     ) -> None:
         self._answer = answer
+        self._token = token
+        #: A thread of its own for the secret, whose disk may hang.
+        self._reading = trio.CapacityLimiter(1)
         self._listen = listen
         self._emit = emit
         #: Of the connections that are open, the oldest first.
@@ -111,7 +118,7 @@ class Admin:
         try:
             request = await _read(stream, connection)
             with_body = request.method != "HEAD"
-            reply = await self._reply(request)
+            reply = await self._reply(request, is_near=self._is_near(stream))
         except _TooLarge:
             reply = Reply(413, b"the body is too long\n")
         await stream.send_all(_head(connection, reply))
@@ -119,15 +126,44 @@ class Admin:
             # Not joined with the head: it may have megabytes, and be others' answer too.
             await stream.send_all(reply.body)
 
-    async def _reply(self, request: Request) -> Reply:
+    async def _reply(self, request: Request, *, is_near: bool) -> Reply:
         try:
             refused = refusal(request.method, request.headers, self._listen)
             if refused is not None:
                 return Reply(403, f"{refused}\n".encode())
-            return await self._answer(request)
+            denied = await self._denied(request, is_near=is_near)
+            return await self._answer(request) if denied is None else denied
         except Exception as error:
             self._emit(AdminFailed(traceback=places_of(error)))
             return Reply(500, b"a defect of leader-hints; see its log\n")
+
+    async def _denied(self, request: Request, *, is_near: bool) -> Reply | None:
+        token = None
+        if self._token and request.method not in SAFE_METHODS:
+            try:
+                token = await trio.to_thread.run_sync(
+                    read_secret, self._token, abandon_on_cancel=True, limiter=self._reading
+                )
+            except ConfigurationError as error:
+                return Reply(500, f"admin_token: {error}\n".encode())
+        denied = denial(request.method, request.headers, token, is_near=is_near)
+        if denied is None:
+            return None
+        status, why = denied
+        asks = (("WWW-Authenticate", "Bearer"),) if status == _UNAUTHORIZED else ()
+        return Reply(status, f"{why}\n".encode(), TEXT, asks)
+
+    def _is_near(self, stream: trio.abc.Stream) -> bool:
+        """Whether a connection comes from this machine."""
+        if self._listen.is_loopback:
+            return True
+        if not isinstance(stream, trio.SocketStream):
+            return False
+        try:
+            host, port, *_ = stream.socket.getpeername()
+        except OSError:
+            return False  # It has gone.
+        return Address(host, port).is_loopback
 
 
 async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:

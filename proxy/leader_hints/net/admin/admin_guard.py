@@ -1,19 +1,22 @@
-"""Which HTTP requests the admin server refuses, since a web page might have made them.
+"""Which HTTP requests the admin server refuses, since a web page might have made them, or since
+they change something and are from another machine.
 
-It has no access control, and is mostly at the loopback address of a machine on which somebody may
-browse. A page of another site must not reach it: neither as itself, nor by a name of its own that
-it has point here (DNS rebinding).
+Anybody who reaches it may read, and it is mostly at the loopback address of a machine on which
+somebody may browse. A page of another site must not reach it: neither as itself, nor by a name of
+its own that it has point here (DNS rebinding).
 
 Tested in ``tests/net/admin/test_admin.py``.
 """
 
+import hmac
 import ipaddress
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
 from leader_hints.address import Address
 
-_SAFE_METHODS = frozenset({"GET", "HEAD"})
+#: Those that change nothing.
+SAFE_METHODS = frozenset({"GET", "HEAD"})
 #: Of Sec-Fetch-Site: the page is our own, or a person typed the address. "same-site" is another
 #: port of this machine, where anything may run.
 _OURS = frozenset({"same-origin", "none"})
@@ -29,7 +32,7 @@ def refusal(method: str, headers: Mapping[str, str], listen: Address) -> str | N
     trusted = host is None or _is_ours(host, listen)
     if not trusted and listen.is_loopback:
         return f"unknown host: ask for {listen}, an IP address or localhost"
-    if method in _SAFE_METHODS:
+    if method in SAFE_METHODS:
         return None
     origin, site = headers.get("origin"), headers.get("sec-fetch-site")
     if site is not None and site not in _OURS:
@@ -39,6 +42,27 @@ def refusal(method: str, headers: Mapping[str, str], listen: Address) -> str | N
     if not trusted and (origin is not None or site is not None):
         return "unknown host: browsers may change something only by IP address or localhost"
     return None
+
+
+def denial(
+    method: str, headers: Mapping[str, str], token: str | None, *, is_near: bool
+) -> tuple[int, str] | None:
+    """Return with which status and why a change is denied, ``None`` where nothing is.
+
+    ``token``: what a change needs, ``None``: none is set. ``is_near``: it comes from this machine.
+    """
+    if method in SAFE_METHODS:
+        return None
+    if token is None:
+        if is_near:
+            return None
+        return 403, "changes are taken from this machine only; set admin_token to allow others"
+    scheme, _, given = headers.get("authorization", "").partition(" ")
+    # As long for a wrong token as for the right one.
+    right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token.encode())
+    if right and scheme.lower() == "bearer":
+        return None
+    return 401, "a change needs the header Authorization: Bearer TOKEN, with that of admin_token"
 
 
 def _place(origin: str) -> str | None:

@@ -3,7 +3,7 @@
 Tested in ``tests/net/admin/test_admin.py``.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Final, Protocol
 from urllib.parse import unquote
@@ -27,34 +27,36 @@ class MorePages(Protocol):
     def has(self, path: str) -> bool:
         """Whether a path is one of these."""
 
-    def answer(self, request: Request) -> Reply:
+    async def answer(self, request: Request) -> Reply:
         """Answer ``request``, whose path is one of these."""
 
 
 class AdminPages:
     """Answers requests.
 
-    ``metrics``: of the process. ``status``: makes a JSON document.
+    ``metrics``: of the process. ``status``, ``clients``: each makes a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
     each route does about hints now; ``switch`` changes that, or returns why that cannot be.
-    ``faults``: where they are allowed.
+    ``more``: of parts that not every process has.
     """
 
     def __init__(
         self,
         metrics: Metrics,
         status: Callable[[], Awaitable[bytes]],
+        clients: Callable[[], Awaitable[bytes]],
         readiness: Callable[[], Awaitable[Mapping[str, str]]],
         modes: Callable[[], Mapping[str, Mode]],
         switch: Callable[[str, Mode], str | None],
-        faults: MorePages | None = None,
+        more: Sequence[MorePages] = (),
     ) -> None:
-        self._faults = faults
+        self._more = more
         self._metrics = metrics
         #: A thread of its own: tasks that are slow may have all others.
         self._reading = trio.CapacityLimiter(1)
         # Either has megabytes where there are many routes.
         self._status = SharedWork(status)
+        self._clients = SharedWork(clients)
         self._exposition = {
             kind: SharedWork(partial(self._expose, kind)) for kind in ("", OPENMETRICS)
         }
@@ -67,6 +69,7 @@ class AdminPages:
             "/livez": self._livez,
             READINESS: self._readyz,
             "/status": self._status_page,
+            "/clients": self._clients_page,
         }
 
     async def answer(self, request: Request) -> Reply:
@@ -75,8 +78,9 @@ class AdminPages:
         if request.path.startswith(before) and request.path.endswith(after):
             name = unquote(request.path[len(before) : -len(after)])
             return self._hints(request, name)
-        if self._faults is not None and self._faults.has(request.path):
-            return self._faults.answer(request)
+        for pages in self._more:
+            if pages.has(request.path):
+                return await pages.answer(request)
         page = self._pages.get(request.path)
         if page is None:
             return Reply(404, b"not found\n")
@@ -118,6 +122,9 @@ class AdminPages:
 
     async def _status_page(self, request: Request) -> Reply:
         return Reply(200, await self._status.result(), JSON)
+
+    async def _clients_page(self, request: Request) -> Reply:
+        return Reply(200, await self._clients.result(), JSON)
 
     def _hints(self, request: Request, name: str) -> Reply:
         mode = self._modes().get(name)

@@ -50,7 +50,7 @@ def open_journal(
         return None
     sidecar = wanted.sidecar or _NOT_IN_NAMES.sub("-", socket.gethostname())
     run = uuid4().hex
-    sink = _files(wanted, sidecar, run) if wanted.kind == "files" else _topic(wanted, sidecar, run)
+    sink = _sink(wanted, sidecar, run)
     counters = JournalCounters()
     metrics.count_journal(counters)
     journal = Journal(routes, sidecar, run, lambda: time.time_ns() // 1000)
@@ -59,11 +59,24 @@ def open_journal(
     return writer
 
 
+def check_journal(wanted: JournalSettings) -> None:
+    """Refuse a journal that :func:`open_journal` would; nothing is written.
+
+    :raises ConfigurationError: the journal could never be written.
+    """
+    if wanted.kind != "off":
+        _sink(wanted, "check", uuid4().hex)
+
+
 def make_sampler(wanted: JournalSettings) -> LatencySampler | None:
     """Return what times exchanges on all routes, ``None`` where none is to be timed."""
     if wanted.kind == "off" or not wanted.sample_latencies:
         return None
     return LatencySampler(wanted.sample_latencies, trio.current_time)
+
+
+def _sink(wanted: JournalSettings, sidecar: str, run: str) -> Sink:
+    return _files(wanted, sidecar, run) if wanted.kind == "files" else _topic(wanted, sidecar, run)
 
 
 def _files(wanted: JournalSettings, sidecar: str, run: str) -> Sink:

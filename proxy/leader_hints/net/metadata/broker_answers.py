@@ -20,7 +20,7 @@ from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader_view import LEARNT_AT_ONCE, LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.events import Event, LeaderMoved, RoutePlan, TaskFailed
+from leader_hints.core.events import Event, LeaderChange, RoutePlan, TaskFailed
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import places_of
@@ -287,7 +287,7 @@ class BrokerAnswers:
                 self.failed(error)
 
     def _passing(self, route: Route, version: int, payload: bytes) -> Iterator[None]:
-        moves: list[LeaderMoved] = []
+        moves: list[LeaderChange] = []
         left = _PASSING_AT_ONCE
         try:
             reader = Reader(payload, 4)
@@ -405,7 +405,7 @@ class BrokerAnswers:
         if topics and sum(map(view.partitions, topics)) <= _LARGEST_READ:
             poller.refresh(topics)
 
-    def _report(self, moves: Sequence[LeaderMoved]) -> None:
+    def _report(self, moves: Sequence[LeaderChange]) -> None:
         if not moves:
             return
         # An answer may bring thousands, of which each costs all takers of events.
@@ -423,7 +423,7 @@ class BrokerAnswers:
 
 def _learning_in_passing(
     answer: ClusterMetadata, view: LeaderView, source: Source
-) -> Iterator[tuple[int, list[LeaderMoved]]]:
+) -> Iterator[tuple[int, list[LeaderChange]]]:
     """Have ``view`` take an answer, bit by bit: yield as how many partitions each counts, and its
     moves.
     """

@@ -54,15 +54,16 @@ class Security:
 
         :raises ConfigurationError: a certificate, key or root cannot be used.
         """
-        terminates = route.client_tls.mode == "terminate"
-        tls = self._read(route.name, "client_tls", route.client_tls) if terminates else None
-        proxied = route.proxy_protocol
+        files = {group: _read(route, group, settings) for group, settings in _groups(route)}
+        self._files += [(route.name, group, read) for group, read in files.items()]
         self.handshakes[route.name] = Handshake(
-            tls, proxy_protocol=proxied, seconds=self._handshake_seconds
+            files.get("client_tls"),
+            proxy_protocol=route.proxy_protocol,
+            seconds=self._handshake_seconds,
         )
         self.connectors[route.name] = Connectors(
-            self._connector(route, "upstream_tls", route.upstream_tls),
-            self._connector(route, "peer_tls", route.peer_tls),
+            _connector(files.get("upstream_tls"), route.upstream_tls, route.sasl),
+            _connector(files.get("peer_tls"), route.peer_tls, route.sasl),
         )
 
     def certificates(self) -> Iterator[tuple[str, str, float | None]]:
@@ -73,22 +74,6 @@ class Security:
     def share(self, of: str, route: str) -> None:
         """Give one more route the handshake and the connectors of another. It reads nothing."""
         self.handshakes[route], self.connectors[route] = self.handshakes[of], self.connectors[of]
-
-    def _connector(
-        self, route: RouteSettings, group: str, settings: BrokerTlsSettings
-    ) -> Connector:
-        tls = self._read(route.name, group, settings) if settings.enabled else None
-        return _connector(tls, settings, route.sasl)
-
-    def _read(
-        self, route: str, group: str, settings: ClientTlsSettings | BrokerTlsSettings
-    ) -> TlsFiles:
-        try:
-            files = TlsFiles(settings)
-        except ConfigurationError as error:
-            raise ConfigurationError(f"route {route}: {group}: {error}") from None
-        self._files.append((route, group, files))
-        return files
 
     async def reload(self, *, all_of_them: bool = False) -> list[Event]:
         """Read again the files that have changed, or all; return what came of it.
@@ -169,6 +154,35 @@ class _Reading:
             route, group, files = self._at
             files.hangs = True
         return [*self.events, CertificatesRefused(route=route, group=group, reason=_HANG)]
+
+
+def tls_problems(routes: Sequence[RouteSettings]) -> Iterator[ConfigurationError]:
+    """Iterate over what of the routes' TLS files cannot be used, for each group of settings."""
+    for route in routes:
+        for group, settings in _groups(route):
+            try:
+                _read(route, group, settings)
+            except ConfigurationError as error:
+                yield error
+
+
+def _groups(route: RouteSettings) -> Iterator[tuple[str, ClientTlsSettings | BrokerTlsSettings]]:
+    """The groups of settings of a route that make it use TLS."""
+    if route.client_tls.mode == "terminate":
+        yield "client_tls", route.client_tls
+    if route.upstream_tls.enabled:
+        yield "upstream_tls", route.upstream_tls
+    if route.peer_tls.enabled:
+        yield "peer_tls", route.peer_tls
+
+
+def _read(
+    route: RouteSettings, group: str, settings: ClientTlsSettings | BrokerTlsSettings
+) -> TlsFiles:
+    try:
+        return TlsFiles(settings)
+    except ConfigurationError as error:
+        raise ConfigurationError(f"route {route.name}: {group}: {error}") from None
 
 
 def make_connector(tls: BrokerTlsSettings, sasl: SaslSettings) -> Connector:

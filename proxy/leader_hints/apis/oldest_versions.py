@@ -1,0 +1,31 @@
+"""The oldest version of each request that brokers of Kafka 4.0 take (KIP-896).
+
+Brokers before 3.7 take all; those of 3.7 to 3.9 do, too, and count what 4.0 will refuse. An API
+that is missing here is taken from version 0 on. APIs of brokers among themselves are left out. Held
+against Kafka's own message definitions in ``tests/apis/test_oldest_versions.py``.
+"""
+
+from collections.abc import Mapping
+from typing import Final
+
+#: By API key.
+OLDEST_IN_4_0: Final[Mapping[int, int]] = {
+    0: 3,  # Produce
+    1: 4,  # Fetch
+    2: 1,  # ListOffsets
+    8: 2,  # OffsetCommit
+    9: 1,  # OffsetFetch
+    19: 2,  # CreateTopics
+    20: 1,  # DeleteTopics
+    23: 2,  # OffsetForLeaderEpoch
+    29: 1,  # DescribeAcls
+    30: 1,  # CreateAcls
+    31: 1,  # DeleteAcls
+    32: 1,  # DescribeConfigs
+    34: 1,  # AlterReplicaLogDirs
+    35: 1,  # DescribeLogDirs
+    38: 1,  # CreateDelegationToken
+    39: 1,  # RenewDelegationToken
+    40: 1,  # ExpireDelegationToken
+    41: 1,  # DescribeDelegationToken
+}

@@ -1,0 +1,91 @@
+"""Keeps what the kill switch has set in a file, so that it survives a restart.
+
+Tested in ``tests/cli/test_switch_file.py``.
+"""
+
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final
+
+import trio
+
+from leader_hints.core.events import Event, SwitchNotKept
+from leader_hints.core.mode import Mode
+from leader_hints.errors import ConfigurationError
+
+#: Seconds before a file that could not be written is tried again.
+_AGAIN: Final = 10.0
+
+
+class SwitchFile:
+    """The modes of routes whose mode is not that of the settings, by the routes' names.
+
+    ``path``: of the file, "" where nothing is kept.
+    """
+
+    def __init__(self, path: str, emit: Callable[[Event], None]) -> None:
+        self._path = path
+        self._emit = emit
+        self._modes: dict[str, Mode] = {}
+        #: Set when there is something to write.
+        self._changed = trio.Event()
+
+    def keep(self, modes: Mapping[str, Mode]) -> None:
+        """Have :meth:`run` write these."""
+        self._modes = dict(modes)
+        self._changed.set()
+
+    async def run(self) -> None:
+        """Write what is to be kept, until cancelled; what cannot be written is tried again."""
+        if not self._path:
+            return
+        while True:
+            await self._changed.wait()
+            self._changed = trio.Event()
+            try:
+                await trio.to_thread.run_sync(
+                    _write,
+                    Path(self._path),
+                    json.dumps(self._modes),
+                    abandon_on_cancel=True,
+                    limiter=trio.CapacityLimiter(1),
+                )
+            except OSError as error:
+                self._emit(SwitchNotKept(reason=(error.strerror or str(error)).lower()))
+                await trio.sleep(_AGAIN)
+                self._changed.set()
+
+
+def read_switch_file(path: str) -> dict[str, Mode]:
+    """Return what is kept at ``path``; nothing where there is no file, or the path is "".
+
+    :raises ConfigurationError: the file cannot be read, or is another one; or its folder is none.
+    """
+    if not path:
+        return {}
+    folder = Path(path).parent
+    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigurationError(f"switch_file: {folder} is no directory that can be written to")
+    try:
+        kept = json.loads(Path(path).read_text(encoding="utf-8"))
+        return {str(route): Mode(mode) for route, mode in kept.items()}
+    except FileNotFoundError:
+        return {}
+    except OSError as error:
+        reason = (error.strerror or str(error)).lower()
+        raise ConfigurationError(f"switch_file: cannot read {path}: {reason}") from None
+    except (ValueError, AttributeError):
+        raise ConfigurationError(
+            f"switch_file: {path} is not what the kill switch writes; remove it, or name another"
+        ) from None
+
+
+def _write(path: Path, text: str) -> None:
+    new = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        new.write_text(f"{text}\n", encoding="utf-8")
+        new.replace(path)
+    finally:
+        new.unlink(missing_ok=True)

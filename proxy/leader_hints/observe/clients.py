@@ -1,0 +1,57 @@
+"""The clients of a process and the versions that they ask, as one JSON document for `readiness`.
+
+Tested in ``tests/observe/test_clients.py``.
+"""
+
+from collections.abc import Iterable, Iterator
+from typing import Final, Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leader_hints.core.route import Route
+
+FORMAT: Final = 1
+
+
+class _Model(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class AskedApi(_Model):
+    """The versions of one API that a client has asked, and that were answered."""
+
+    key: int = Field(description="Kafka's API key.")
+    oldest: int = Field(description="The oldest version.")
+    newest: int = Field(description="The newest version.")
+
+
+class RouteClient(_Model):
+    """A client as it calls itself, on one route. Not its links: it may have many."""
+
+    route: str = Field(description="The route's name.")
+    software: str = Field(
+        description="NAME/VERSION (KIP-511); empty: it does not say; (others): all beyond the "
+        "first 500 of a route."
+    )
+    client_id: str = Field(description="Its client id; empty: it gives none.")
+    asked: list[AskedApi] = Field(description="By API what it has asked since the start.")
+
+
+class Clients(_Model):
+    """The clients of a process since its start."""
+
+    format: Literal[1] = Field(description="The version of this format.")
+    clients: list[RouteClient] = Field(description="All of them, on each route.")
+
+
+def clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
+    """Iterate over the clients of all routes, and the versions that they ask."""
+    for route in routes:
+        for name, asked in route.asked:
+            apis = [
+                AskedApi(key=key, oldest=oldest, newest=newest)
+                for key, (oldest, newest) in sorted(asked.items())
+            ]
+            yield RouteClient(
+                route=route.name, software=name.software, client_id=name.client_id, asked=apis
+            )

@@ -1,0 +1,80 @@
+"""SIGHUP: what a running process takes of changed settings, and what it refuses."""
+
+import signal
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.harness.ports import free_ports
+from tests.harness.proxyproc import LogLine, ProxyProcess
+from tests.harness.waiting import until
+
+
+class _Process(ProxyProcess):
+    """`run` with a file alone, which a test changes."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__([], folder / "log")
+        self._file = folder / "settings.yaml"
+        self._route = {"name": "r", "listen": f"127.0.0.1:{free_ports(1)[0]}"}
+        self._listeners = 1
+        self.environment = {"LEADER_HINTS_STUCK_MS": "60000"}
+        self._argv = [
+            *(sys.executable, "-m", "leader_hints.cli.main", "run", "--config", str(self._file)),
+            *("--admin", f"127.0.0.1:{self._admin}", "--log-format", "json"),
+        ]
+        self.write()
+
+    def write(self, **settings: Any) -> None:
+        """Write the file, with these settings beside the route."""
+        routes = [{**self._route, "upstream": "127.0.0.1:9"}]
+        self._file.write_text(yaml.safe_dump({"routes": routes, **settings}), encoding="utf-8")
+
+    def after(self, event: str, **settings: Any) -> LogLine:
+        """Write the file, send SIGHUP, and return the line of that event."""
+        self.write(**settings)
+        before = len(self.events(event))
+        self.signal(signal.SIGHUP)
+        until(lambda: len(self.events(event)) > before, event)
+        return self.events(event)[-1]
+
+    def hints(self) -> str:
+        """What the route does about hints."""
+        found: str = self.status()["routes"][0]["hints"]
+        return found
+
+
+@pytest.fixture
+def process(tmp_path: Path) -> Iterator[_Process]:
+    """A process in front of no broker."""
+    with _Process(tmp_path) as made:
+        yield made
+
+
+def test_settings_that_are_safe_are_taken(process: _Process) -> None:
+    line = process.after("settings_reloaded", hints="observe", log={"levels": {"hints": "debug"}})
+    assert line["keys"] == ["hints", "log.levels.hints"]
+    assert process.hints() == "observe"
+    assert process.after("settings_reloaded", hints="observe")["keys"] == ["log.levels.hints"]
+    assert process.after("settings_reloaded", hints="observe")["keys"] == []
+
+
+def test_settings_that_are_not_safe_are_refused_with_their_keys(process: _Process) -> None:
+    line = process.after("settings_refused", hints="off", hold={"deadline_ms": 7}, drain_ms=5)
+    assert line["keys"] == ["drain_ms", "hold.deadline_ms"]
+    assert line["level"] == "warning"
+    # All or nothing.
+    assert process.hints() == "on"
+
+
+def test_a_file_that_is_not_allowed_changes_nothing(process: _Process) -> None:
+    line = process.after("settings_refused", hints="loud")
+    assert line["keys"] == []
+    assert 'hints is "loud"; allowed: on, observe, off' in line["reason"]
+    assert process.hints() == "on"
+    assert process.after("settings_reloaded", hints="off")["keys"] == ["hints"]
+    assert process.hints() == "off"

@@ -1,0 +1,60 @@
+"""The versions that a link's client asks are noted, once the broker has answered some request."""
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.core.versions.asked_versions import ClientName
+from tests.core.brokers import route_before
+from tests.core.links import Driven, route
+from tests.core.samples import (
+    answer,
+    produce_answer,
+    produce_request,
+    request,
+    versions_answer,
+)
+
+_SARAMA = {"client_software_name": "sarama", "client_software_version": "1.27.0"}
+_HEARTBEAT = 12
+
+
+def _asked(driven: Driven) -> dict[ClientName, dict[int, tuple[int, int]]]:
+    return dict(driven.link.state.route.asked)
+
+
+def test_what_was_answered_is_noted_under_the_name_of_the_client() -> None:
+    driven = Driven(route())
+    driven.up(request(18, 3, 0, **_SARAMA))
+    driven.down(versions_answer(3, 0, {}))
+    driven.up(produce_request(7, 1) + request(_HEARTBEAT, 0, 2))
+    assert not _asked(driven)
+    driven.down(produce_answer(7, 1, {0: 0}) + answer(_HEARTBEAT, 0, 2))
+    driven.up(produce_request(3, 3))
+    driven.down(produce_answer(3, 3, {0: 0}))
+
+    asked = {ApiKey.PRODUCE: (3, 7), _HEARTBEAT: (0, 0)}
+    assert _asked(driven) == {ClientName("sarama/1.27.0", "c"): asked}
+
+
+def test_what_a_broker_answers_to_anybody_is_noted_only_behind_something_else() -> None:
+    driven = Driven(route())
+    driven.up(request(17, 0, 0, mechanism="PLAIN") + request(17, 0, 1, mechanism="PLAIN"))
+    driven.down(answer(17, 0, 0))
+    assert not _asked(driven)
+    driven.down(answer(17, 0, 1))
+    assert not _asked(driven)
+
+
+def test_a_client_that_never_asks_for_versions_is_noted_without_a_name() -> None:
+    driven = Driven(route())
+    driven.up(request(_HEARTBEAT, 2, 1))
+    driven.down(answer(_HEARTBEAT, 2, 1))
+
+    assert _asked(driven) == {ClientName("", "c"): {_HEARTBEAT: (2, 2)}}
+
+
+def test_what_is_answered_by_nobody_is_noted_where_the_broker_serves_any_client() -> None:
+    before = route_before("2.6")
+    before.broker.serves_anybody = True
+    driven = Driven(before)
+    driven.up(produce_request(3, 1, acks=0))
+
+    assert _asked(driven) == {ClientName("", "c"): {ApiKey.PRODUCE: (3, 3)}}

@@ -1,0 +1,63 @@
+"""`leader-hints readiness` in front of a running proxy."""
+
+import json
+import socket
+import struct
+from pathlib import Path
+
+from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
+from tests.cli.commands import leader_hints
+from tests.harness.ports import free_ports
+from tests.harness.proxyproc import ProxyProcess
+from tests.mock.moving import open_scene
+
+
+def _ask(port: int, key: int, version: int, body: bytes) -> None:
+    """Ask as a client that does not say its name, and wait for the answer."""
+    frame = struct.pack(">hhih", key, version, 1, 3) + b"old" + body
+    with socket.create_connection(("127.0.0.1", port), timeout=20) as client:
+        client.sendall(struct.pack(">i", len(frame)) + frame)
+        assert client.recv(4)
+
+
+def test_a_client_that_asks_too_old_a_version_is_named(tmp_path: Path) -> None:
+    port, nowhere = free_ports(2)
+    with (
+        MockCluster(1, {"t": 1}, BEFORE_HINTS) as cluster,
+        ProxyProcess([(("127.0.0.1", port), cluster.brokers[1])], tmp_path / "log") as proxy,
+    ):
+        admin = ("--admin", proxy.admin.partition("//")[2])
+        nobody = leader_hints("readiness", *admin)
+        assert (nobody.returncode, nobody.stdout) == (0, "No client has been seen yet.\n")
+
+        # Metadata of all topics, then ListOffsets of none.
+        _ask(port, 3, 1, struct.pack(">i", -1))
+        part = leader_hints("readiness", *admin)
+        assert part.returncode == 0
+        assert part.stdout.startswith("seen in part")
+        _ask(port, 2, 0, struct.pack(">ii", -1, 0))
+
+        done = leader_hints("readiness", *admin)
+        assert (done.returncode, done.stderr) == (1, "")
+        assert done.stdout.splitlines()[:3] == [
+            "will be refused (1)",
+            "  software that does not say its name, client id old",
+            "    asks ListOffsets 0; brokers of 4.0 take 1 and newer",
+        ]
+        both = leader_hints("readiness", *admin, "--admin", f"127.0.0.1:{nowhere}", "--json")
+        assert both.returncode == 1
+        assert both.stderr.startswith(f"leader-hints: no proxy at 127.0.0.1:{nowhere}: ")
+        (client,) = json.loads(both.stdout)["clients"]
+        assert client["refused"] == [{"api": "ListOffsets", "version": 0, "oldest": 1}]
+
+
+def test_clients_of_today_are_ready(tmp_path: Path) -> None:
+    with open_scene(tmp_path) as scene:
+        scene.produce_on_the_move()
+        admin = scene.proxy.admin.partition("//")[2]
+        done = leader_hints("readiness", "--admin", admin, "--json")
+
+        assert (done.returncode, done.stderr) == (0, "")
+        clients = json.loads(done.stdout)["clients"]
+        assert {client["verdict"] for client in clients} == {"ready"}
+        assert all(client["software"] for client in clients)
