@@ -79,7 +79,8 @@ class Settings(BaseSettings):
     admin_token: str = secret(
         "What a request must have that changes something at the admin server, such as the kill "
         "switch: a header Authorization: Bearer TOKEN. Empty: it must come from this machine, from "
-        "a loopback address."
+        "a loopback address.",
+        read="for each change",
     )
     switch_file: str = file(
         "A file in which the kill switch keeps what it has set, so that a restart does not undo "
