@@ -66,7 +66,7 @@ class AdminView:
             with urgent():
                 return await pages.answer(request)
 
-        token = parts.settings.admin_token
+        token = parts.settings.admin_token or None
         admin = Admin(answer, address, parts.observers.emit, token)
         bound = await self._listeners.open(ADMIN, address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)

@@ -63,7 +63,7 @@ class _Process:
         self.modes[route] = mode
         return None
 
-    def admin(self, listen: Address = _LOOPBACK, token: str = "") -> Admin:
+    def admin(self, listen: Address = _LOOPBACK, token: str | None = None) -> Admin:
         pages = AdminPages(
             Metrics(watched([Route("a", Mode.ON)])),
             self.status,
@@ -558,8 +558,8 @@ async def test_a_foreign_name_reads_nothing_of_the_loopback_address(
     ("given", "token", "status"),
     [
         # Of a memory stream nobody knows whether it comes from this machine.
-        ("", "", 403),
-        ("Authorization: Bearer right", "", 403),
+        ("", None, 403),
+        ("Authorization: Bearer right", None, 403),
         ("", "env:TOKEN_OF_TEST", 401),
         ("Authorization: Bearer wrong", "env:TOKEN_OF_TEST", 401),
         ("Authorization: Basic right", "env:TOKEN_OF_TEST", 401),
@@ -568,7 +568,7 @@ async def test_a_foreign_name_reads_nothing_of_the_loopback_address(
     ],
 )
 async def test_a_change_from_elsewhere_needs_the_token(
-    given: str, token: str, status: int, monkeypatch: pytest.MonkeyPatch
+    given: str, token: str | None, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TOKEN_OF_TEST", "right")
     process = _Process()

@@ -67,7 +67,7 @@ class Admin:
     """Serves one request on each connection.
 
     ``answer``: what it is asked for. ``listen``: the address that the operator gave. ``token``:
-    where the secret is that changes need, "" where they must come from this machine.
+    where the secret is that changes need, ``None`` where they must come from this machine.
     """
 
     def __init__(
@@ -75,7 +75,7 @@ class Admin:
         answer: Callable[[Request], Awaitable[Reply]],
         listen: Address,
         emit: Callable[[Event], None],
-        token: str = "",
+        token: str | None = None,
     ) -> None:
         self._answer = answer
         self._token = token
