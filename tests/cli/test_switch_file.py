@@ -1,10 +1,19 @@
 """What the kill switch keeps over a restart, if it is to."""
 
 import json
+import os
+import signal
+import socket
+import threading
 from pathlib import Path
 
 import pytest
+import trio
+from trio.testing import MockClock
 
+from leader_hints.app.switch_file import SwitchFile
+from leader_hints.core.events import Event, SwitchNotKept
+from leader_hints.core.mode import Mode
 from tests.cli.commands import leader_hints
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
@@ -41,6 +50,106 @@ def test_a_switch_survives_a_restart_until_it_is_set_back(tmp_path: Path) -> Non
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one", file.name, "three", "two"]
 
 
+def test_a_route_that_cannot_be_switched_is_not_kept(tmp_path: Path) -> None:
+    """It would stay off once TLS is terminated there, though nobody has switched it."""
+    file, ports = tmp_path / "switch.json", free_ports(2)
+    routes = [(("127.0.0.1", port), ("127.0.0.1", 9)) for port in ports]
+    unread = {"client_tls": {"mode": "pass"}}
+    process = ProxyProcess(routes, tmp_path / "one", security=[unread, {}])
+    process.environment["LEADER_HINTS_SWITCH_FILE"] = str(file)
+    second = f"127.0.0.1:{ports[1]}"
+    with process:
+        process.switch_hints(second, "observe")
+        until(file.exists, "the switch is kept")
+    assert json.loads(file.read_text(encoding="utf-8")) == {second: "observe"}
+
+
+def test_what_is_switched_while_a_new_process_begins_is_not_lost(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # The new process waits for that broker before it takes over.
+        routes = [(("127.0.0.1", port), silent.getsockname())]
+        before = ProxyProcess(routes, tmp_path / "before")
+        before.environment |= {
+            "LEADER_HINTS_SWITCH_FILE": str(tmp_path / "switch.json"),
+            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+            "LEADER_HINTS_TOPIC_IDS": "synthesize",
+        }
+
+        def switch() -> None:
+            until(lambda: before.events("takeover_begun"), "the new process begins")
+            before.switch_hints(f"127.0.0.1:{port}", "off")
+
+        switching = threading.Thread(target=switch)
+        with before:
+            switching.start()
+            with before.successor(tmp_path / "after") as after:
+                switching.join()
+                assert _modes(after) == ["off"]
+
+
+def test_a_process_that_does_not_take_over_leaves_the_file_alone(tmp_path: Path) -> None:
+    file, ports = tmp_path / "switch.json", free_ports(2)
+    names = [f"127.0.0.1:{port}" for port in ports]
+    process = _process(tmp_path, "log", file, ports)
+    process.environment |= {
+        "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+        "LEADER_HINTS_TOPIC_IDS": "synthesize",
+    }
+    kept = dict.fromkeys(names, "off")
+    with process, socket.create_server(("127.0.0.1", 0)) as taken:
+        for name in names:
+            process.switch_hints(name, "off")
+        until(lambda: file.exists() and json.loads(file.read_text()) == kept, "both are kept")
+        # Another route than these is one that cannot be listened on.
+        other = f"127.0.0.1:{taken.getsockname()[1]}"
+        routes = ",".join(f"{name}=127.0.0.1:9" for name in (names[1], other))
+        done = leader_hints("run", variables=process.environment | {"LEADER_HINTS_ROUTES": routes})
+        assert done.returncode == 1
+        assert other in done.stderr.splitlines()[-1]
+        assert json.loads(file.read_text()) == kept
+
+
+def test_a_process_that_ends_has_its_last_switch_kept(tmp_path: Path) -> None:
+    file, ports = tmp_path / "switch.json", free_ports(1)
+    with _process(tmp_path, "log", file, ports) as process:
+        # A disk that hangs: to open this for writing waits for a reader.
+        slow = file.with_name(f"{file.name}.{process.pid}")
+        os.mkfifo(slow)
+        process.switch_hints(f"127.0.0.1:{ports[0]}", "off")
+        process.signal(signal.SIGTERM)
+        until(lambda: process.events("stopping"), "it ends")
+        with open(os.open(slow, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0) as reader:
+            written = b""
+
+            def read() -> bool:
+                nonlocal written
+                written += reader.read() or b""
+                return written.endswith(b"\n")
+
+            until(read, "the switch is written")
+    assert json.loads(written) == {f"127.0.0.1:{ports[0]}": "off"}
+
+
+async def test_a_thread_that_the_system_refuses_is_asked_for_again(
+    tmp_path: Path, autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refuse(*_: object, **__: object) -> None:
+        monkeypatch.undo()
+        raise RuntimeError("can't start new thread")
+
+    path, events = tmp_path / "switch.json", list[Event]()
+    file = SwitchFile(str(path), events.append)
+    monkeypatch.setattr(trio.to_thread, "run_sync", refuse)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        await file.written()
+        nursery.cancel_scope.cancel()
+    assert json.loads(path.read_text()) == {"r": "off"}
+    assert events == [SwitchNotKept(reason="can't start new thread")]
+
+
 def test_a_file_that_cannot_be_written_changes_nothing_else(tmp_path: Path) -> None:
     folder, ports = tmp_path / "folder", free_ports(1)
     folder.mkdir()
@@ -57,6 +166,7 @@ def test_a_file_that_cannot_be_written_changes_nothing_else(tmp_path: Path) -> N
     [
         ("no json", "is not what the kill switch writes"),
         ("[]", "is not what the kill switch writes"),
+        ("[" * 100_000, "is not what the kill switch writes"),
         ('{"r": "loud"}', "is not what the kill switch writes"),
         (None, "is no directory that can be written to"),
     ],

@@ -16,6 +16,7 @@ from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import OWN_NAME
+from leader_hints.errors import ConfigurationError
 from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import READINESS, AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
@@ -145,8 +146,13 @@ class AdminView:
     def restore(self) -> None:
         """Switch routes as the process before this one kept it."""
         for route in [*self._parts.table.routes]:
-            if route.name in self._kept:
-                self.switch(route.name, self._kept[route.name])
+            self._switch(route.name, self._kept.get(route.name, self._mode))
+
+    def restore_again(self) -> None:
+        """Do so once more: that process could be switched until it was replaced."""
+        with contextlib.suppress(ConfigurationError):
+            self._kept = read_switch_file(self._parts.settings.switch_file)
+        self.restore()
 
     def switch_all(self, mode: Mode) -> None:
         """Change what all routes do about hints, as the settings say from now on."""
@@ -157,7 +163,13 @@ class AdminView:
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
         refused = self._switch(name, mode)
-        self.switch_file.keep({r: of for r, of in self.modes().items() if of is not self._mode})
+        routes = self._parts.table.routes
+        switched = {
+            route.name: route.mode
+            for route in routes
+            if route.mode is not self._mode and not route.config.relays_tls
+        }
+        self.switch_file.keep(switched)
         return refused
 
     def _switch(self, name: str, mode: Mode) -> str | None:

@@ -53,6 +53,8 @@ _MOMENT = 0.01
 #: Seconds for what came of errors to be reported, once no link is served any more. At most 20,000
 #: events wait, and what the process buffers has 100,000 failed partitions: some 10 ms for 200.
 _TO_REPORT = 10.0
+#: Seconds for the kill switch's file to be written: less than a new process waits for this one.
+_TO_KEEP = 5.0
 
 
 def run(
@@ -213,6 +215,7 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replace(self._addresses())
         if takes_over:
+            self._admin.restore_again()
             await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
@@ -312,15 +315,22 @@ class _Process:
                 routes = [route.name for route in table.routes]
                 await parts.listeners.closed()
                 await self._admin.close()
+                await self._keep_switch()
                 await self._takeover.leave()
             self._takeover.close()
         await Drain(parts.pump, self._settings.drain, routes).run()
+        await self._keep_switch()
         with trio.move_on_after(_TO_REPORT):
             await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:
             parts.journal.finish()
             await parts.journal.finished.wait()
+
+    async def _keep_switch(self) -> None:
+        """Have it written what the kill switch has set: the next process reads that."""
+        with trio.move_on_after(_TO_KEEP):
+            await self._admin.switch_file.written()
 
     async def _reported(self) -> None:
         """Wait until what came of all errors was reported: few are in each turn."""

@@ -17,6 +17,8 @@ from leader_hints.errors import ConfigurationError
 
 #: Seconds before a file that could not be written is tried again.
 _AGAIN: Final = 10.0
+#: Seconds between two looks whether it is written.
+_MOMENT: Final = 0.01
 
 
 class SwitchFile:
@@ -31,16 +33,23 @@ class SwitchFile:
         self._modes: dict[str, Mode] = {}
         #: Set when there is something to write.
         self._changed = trio.Event()
+        self._is_written = True
 
     def keep(self, modes: Mapping[str, Mode]) -> None:
         """Have :meth:`run` write these."""
+        if not self._path:
+            return
         self._modes = dict(modes)
+        self._is_written = False
         self._changed.set()
+
+    async def written(self) -> None:
+        """Wait until all that is to be kept is written."""
+        while not self._is_written:  # noqa: ASYNC110 - it may fail, and be tried again
+            await trio.sleep(_MOMENT)
 
     async def run(self) -> None:
         """Write what is to be kept, until cancelled; what cannot be written is tried again."""
-        if not self._path:
-            return
         while True:
             await self._changed.wait()
             self._changed = trio.Event()
@@ -52,10 +61,14 @@ class SwitchFile:
                     abandon_on_cancel=True,
                     limiter=trio.CapacityLimiter(1),
                 )
-            except OSError as error:
-                self._emit(SwitchNotKept(reason=(error.strerror or str(error)).lower()))
+            except (OSError, RuntimeError) as error:
+                # The latter: the system may refuse a thread.
+                reason = getattr(error, "strerror", None) or str(error)
+                self._emit(SwitchNotKept(reason=reason.lower()))
                 await trio.sleep(_AGAIN)
                 self._changed.set()
+            else:
+                self._is_written = not self._changed.is_set()
 
 
 def read_switch_file(path: str) -> dict[str, Mode]:
@@ -76,7 +89,7 @@ def read_switch_file(path: str) -> dict[str, Mode]:
     except OSError as error:
         reason = (error.strerror or str(error)).lower()
         raise ConfigurationError(f"switch_file: cannot read {path}: {reason}") from None
-    except (ValueError, AttributeError):
+    except (ValueError, AttributeError, RecursionError):
         raise ConfigurationError(
             f"switch_file: {path} is not what the kill switch writes; remove it, or name another"
         ) from None
