@@ -1,5 +1,7 @@
 """`leader-hints hints` in front of running proxies."""
 
+import socket
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -73,6 +75,34 @@ def test_what_cannot_be_switched_is_said_and_the_rest_is_switched(
     assert absent.startswith(f"leader-hints: no proxy at 127.0.0.1:{port}: ")
     assert "refuses: a change needs the header Authorization: Bearer TOKEN" in refused
     assert _TOKEN not in done.stderr
+
+
+def test_a_token_from_a_variable_may_end_with_a_line(proxies: list[ProxyProcess]) -> None:
+    """As a Secret of Kubernetes does that `echo` has made."""
+    variables = {"TOKEN": f"{_TOKEN}\n"}
+    admins = _admins(proxies[1:])
+    done = leader_hints("hints", "off", *admins, "--token", "env:TOKEN", variables=variables)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert _modes(proxies[1]) == ["off"]
+
+
+def test_an_answer_that_breaks_off_keeps_no_other_proxy_from_its_switch(
+    proxies: list[ProxyProcess],
+) -> None:
+    def answer() -> None:
+        with server.accept()[0] as client:
+            client.recv(4096)
+            client.sendall(b"HTTP/1.1 503 Unavailable\r\nContent-Length: 99\r\n\r\nnot all")
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        answering = threading.Thread(target=answer)
+        answering.start()
+        other = f"127.0.0.1:{server.getsockname()[1]}"
+        done = leader_hints("hints", "off", "--admin", other, *_admins(proxies[:1]))
+        answering.join()
+    assert done.returncode == 1
+    assert done.stderr == f"leader-hints: the proxy at {other} refuses: Unavailable\n"
+    assert _modes(proxies[0]) == ["off", "off"]
 
 
 def test_the_admin_server_of_the_container_is_found_by_its_variable(

@@ -79,7 +79,7 @@ def ask(
     request = urllib.request.Request(f"http://{address}{path}", body, method=method)
     if token is not None:
         # Headers are written as Latin-1, which leaves these bytes unchanged.
-        secret = _secret(token).encode().decode("latin-1")
+        secret = _secret(token).strip().encode().decode("latin-1")
         request.add_header("Authorization", f"Bearer {secret}")
     try:
         with _DIRECTLY.open(request, timeout=_PATIENCE) as answer:
@@ -104,7 +104,11 @@ def _secret(source: str) -> str:
 
 
 def _reason(error: urllib.error.HTTPError) -> str:
-    text = error.read().decode(errors="replace").strip()
+    try:
+        text = error.read().decode(errors="replace").strip()
+    except (OSError, http.client.HTTPException):
+        # It broke off.
+        return str(error.reason)
     try:
         return str(json.loads(text)["error"])
     except (ValueError, KeyError, TypeError):

@@ -610,6 +610,44 @@ async def test_where_a_token_is_set_this_machine_needs_it_too(
     assert line.startswith("HTTP/1.1 401")
 
 
+@pytest.mark.parametrize("listen", [_LOOPBACK, _PUBLIC])
+@pytest.mark.parametrize("header", ["X-Forwarded-For: 192.0.2.9", "Forwarded: for=192.0.2.9"])
+async def test_what_a_proxy_on_this_machine_forwards_is_from_elsewhere(
+    listen: Address, header: str
+) -> None:
+    process = _Process()
+    async with trio.open_nursery() as nursery:
+        admin = process.admin(listen)
+        listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
+        nursery.start_soon(trio.serve_listeners, admin.handle, listeners)
+        client = await trio.open_tcp_stream(*listeners[0].socket.getsockname())
+        await client.send_all(_hosted("127.0.0.1:9100", header))
+        with trio.fail_after(10):
+            assert (await client.receive_some()).startswith(b"HTTP/1.1 403")
+        nursery.cancel_scope.cancel()
+    assert process.modes["a"] is Mode.ON
+
+
+@pytest.mark.parametrize("token", ["voilà", "pine…", "of a Secret\n", " between blanks \r\n"])
+async def test_a_token_is_taken_as_a_header_can_have_it(
+    token: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TOKEN_OF_TEST", token)
+    admin = _Process().admin(_PUBLIC, "env:TOKEN_OF_TEST")
+    given = f"Authorization: Bearer {token.strip()}"
+    line, *_ = await _answer(_hosted("192.0.2.7:9100", given), admin=admin)
+    assert line.startswith("HTTP/1.1 200")
+
+
+async def test_a_token_of_blanks_alone_is_never_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TOKEN_OF_TEST", " \n")
+    admin = _Process().admin(_PUBLIC, "env:TOKEN_OF_TEST")
+    for blank in ("", "  "):
+        given_ = f"Authorization: Bearer{blank}"
+        line, *_ = await _answer(_hosted("192.0.2.7:9100", given_), admin=admin)
+        assert line.startswith("HTTP/1.1 401")
+
+
 async def test_descriptors_are_listed_while_links_are_served(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

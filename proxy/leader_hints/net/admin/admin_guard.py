@@ -20,6 +20,10 @@ SAFE_METHODS = frozenset({"GET", "HEAD"})
 #: Of Sec-Fetch-Site: the page is our own, or a person typed the address. "same-site" is another
 #: port of this machine, where anything may run.
 _OURS = frozenset({"same-origin", "none"})
+#: What a reverse proxy adds. It may be on this machine, and its clients are not.
+_FORWARDED = frozenset({"forwarded", "x-forwarded-for"})
+#: What a header's value loses at its ends, and a token from a variable or a file may have there.
+_BLANKS = " \t\r\n"
 
 
 def refusal(method: str, headers: Mapping[str, str], listen: Address) -> str | None:
@@ -49,18 +53,20 @@ def denial(
 ) -> tuple[int, str] | None:
     """Return with which status and why a change is denied, ``None`` where nothing is.
 
-    ``token``: what a change needs, ``None``: none is set. ``is_near``: it comes from this machine.
+    ``token``: what a change needs, ``None``: none is set. ``is_near``: its connection comes from
+    this machine.
     """
     if method in SAFE_METHODS:
         return None
     if token is None:
-        if is_near:
+        if is_near and headers.keys().isdisjoint(_FORWARDED):
             return None
         return 403, "changes are taken from this machine only; set admin_token to allow others"
     scheme, _, given = headers.get("authorization", "").partition(" ")
+    wanted = token.strip(_BLANKS).encode()
     # As long for a wrong token as for the right one.
-    right = hmac.compare_digest(given.strip().encode("latin-1", "replace"), token.encode())
-    if right and scheme.lower() == "bearer":
+    right = hmac.compare_digest(given.strip(_BLANKS).encode("latin-1", "replace"), wanted)
+    if wanted and right and scheme.lower() == "bearer":
         return None
     return 401, "a change needs the header Authorization: Bearer TOKEN, with that of admin_token"
 
