@@ -25,9 +25,20 @@ def test_its_first_request_has_its_client_id(sent: str | None, known: str) -> No
     assert client.id == known
 
 
-def test_a_header_that_cannot_be_read_gives_no_client_id() -> None:
+def test_a_header_that_has_not_come_leaves_the_client_id_open() -> None:
     client = LinkClient()
     client.meet(_frame("orders")[:12])
+    assert client.id is None
+    client.meet(_frame("orders"))
+    assert client.id == "orders"
+
+
+def test_a_header_that_cannot_be_read_gives_no_client_id() -> None:
+    client = LinkClient()
+    frame = bytes(_frame("orders"))
+    # More tagged fields than any message has.
+    tags = frame.index(b"orders") + len(b"orders")
+    client.meet(memoryview(frame[:tags] + b"\xff\xff\xff\x7f"))
     assert client.id == ""
 
 

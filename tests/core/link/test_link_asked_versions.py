@@ -2,6 +2,7 @@
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.versions.asked_versions import ClientName
+from tests.apis.messages import element, plain, request_type
 from tests.core.brokers import route_before
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -32,6 +33,17 @@ def test_what_was_answered_is_noted_under_the_name_of_the_client() -> None:
 
     asked = {ApiKey.PRODUCE: (3, 7), _HEARTBEAT: (0, 0)}
     assert _asked(driven) == {ClientName("sarama/1.27.0", "c"): asked}
+
+
+def test_a_client_whose_first_request_is_not_there_at_once_is_noted_by_its_id() -> None:
+    driven = Driven(route())
+    topic = element(request_type(ApiKey.METADATA, 1), "topics")
+    asked = request(3, 1, 0, topics=tuple(plain(topic, name=f"topic-{n}") for n in range(999)))
+    driven.up(asked[:4096])
+    driven.up(asked[4096:])
+    driven.down(answer(3, 1, 0))
+
+    assert _asked(driven) == {ClientName("", "c"): {ApiKey.METADATA: (1, 1)}}
 
 
 def test_what_a_broker_answers_to_anybody_is_noted_only_behind_something_else() -> None:

@@ -11,7 +11,7 @@ from leader_hints.core.versions.client_capabilities import (
     ClientTable,
     HintForms,
 )
-from leader_hints.wire.errors import WireError
+from leader_hints.wire.errors import Truncated, WireError
 
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
 LONGEST_TEXT = 255
@@ -43,12 +43,14 @@ class LinkClient:
         return self.address.rpartition(":")[0], (self.id or "")[:LONGEST_TEXT]
 
     def meet(self, frame: memoryview) -> None:
-        """Take the client id from a request.
+        """Take the client id from a request, of which the beginning may be there alone.
 
         It is kept as long as the link lasts, so of a long one no more than tells that it is long.
         """
         try:
             self.id = (read_request_header(frame).client_id or "")[: LONGEST_TEXT + 1]
+        except Truncated:
+            return
         except WireError:
             self.id = ""
 

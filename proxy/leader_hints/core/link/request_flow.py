@@ -216,7 +216,7 @@ class RequestFlow(Flow):
 
     def _decide(self, kind: int, data: memoryview, at: int, length: int) -> RequestPolicy:
         """Return what is done with requests of a kind, of which the first is at ``at``."""
-        if self._client.id is None and len(data) - at >= length:
+        if self._client.id is None:
             # Not all kinds are read, and each is noted under the client's id.
             self._client.meet(data[at : at + length])
         return self._policies.decide(kind)
