@@ -145,6 +145,17 @@ def test_ports_of_a_process_that_hands_them_over_are_not_in_the_way(folder: Path
         assert _check(folder, listen=listen, takeover=path) == (0, [])
 
 
+def test_a_socket_that_a_killed_process_has_left_hides_no_port_that_is_taken(folder: Path) -> None:
+    path = str(folder / "takeover")
+    with socket.socket(socket.AF_UNIX) as left:
+        left.bind(path)
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = f"127.0.0.1:{taken.getsockname()[1]}"
+        code, (problem,) = _check(folder, listen=listen, takeover=path)
+    assert code == 1
+    assert problem.startswith(f"leader-hints: cannot listen on {listen}: address already in use")
+
+
 def test_a_takeover_whose_folder_is_missing(folder: Path) -> None:
     path = f"{folder}/none/takeover"
     code, (problem,) = _check(folder, takeover=path)

@@ -3,6 +3,8 @@
 Tested in ``tests/cli/test_config_check.py``.
 """
 
+import errno
+import socket
 from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -25,6 +27,8 @@ from leader_hints.settings.settings import Settings
 
 #: Seconds for the name of a listening address to be resolved.
 _PATIENCE: Final = 10.0
+#: What a connection to a Unix socket gets where no process has it.
+_NOBODY: Final = frozenset({errno.ENOENT, errno.ENOTDIR, errno.ECONNREFUSED})
 
 
 def start_problems(settings: Settings, *, files: bool, ports: bool) -> list[LeaderHintsError]:
@@ -36,9 +40,20 @@ def start_problems(settings: Settings, *, files: bool, ports: bool) -> list[Lead
     problems: list[LeaderHintsError] = []
     if files:
         problems += _of_files(settings)
-    if ports and not (settings.takeover and Path(settings.takeover).is_socket()):
+    if ports and not _hands_over(settings.takeover):
         problems += trio.run(_of_ports, settings)
     return problems
+
+
+def _hands_over(path: str | None) -> bool:
+    """Whether a process has the Unix socket at ``path``: one that was killed leaves it there.
+
+    That process is not disturbed: its socket is one of another type.
+    """
+    if path is None:
+        return False
+    with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as probe:
+        return probe.connect_ex(path) not in _NOBODY
 
 
 def _of_files(settings: Settings) -> Iterator[ConfigurationError]:
