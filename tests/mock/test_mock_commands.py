@@ -74,6 +74,8 @@ def test_a_broker_stops_and_starts(local: LocalProcess) -> None:
     [
         (("move", "none", "--to", "1"), f"no topic none; there are: {_TOPIC}"),
         (("move", f"{_TOPIC}:99", "--to", "1"), f"make node 1 leader of {_TOPIC}-99"),
+        # Partition 0, to what takes 32 bits of it.
+        (("move", f"{_TOPIC}:{1 << 32}", "--to", "1"), "should be less than or equal to"),
         (("move", _TOPIC, "--to", "9"), "no node 9; there are [1, 2, 3]"),
         (("broker", "stop", "9"), "no node 9; there are [1, 2, 3]"),
     ],

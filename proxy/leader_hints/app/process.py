@@ -53,8 +53,9 @@ _MOMENT = 0.01
 #: Seconds for what came of errors to be reported, once no link is served any more. At most 20,000
 #: events wait, and what the process buffers has 100,000 failed partitions: some 10 ms for 200.
 _TO_REPORT = 10.0
-#: Seconds for the kill switch's file to be written: less than a new process waits for this one.
-_TO_KEEP = 5.0
+#: Seconds for the kill switch's file to be written at the end; and while a new process waits for
+#: this one, when new connections wait too.
+_TO_KEEP, _TO_HAND_OVER = 5.0, 1.0
 
 
 def run(
@@ -315,11 +316,11 @@ class _Process:
                 routes = [route.name for route in table.routes]
                 await parts.listeners.closed()
                 await self._admin.close()
-                await self._keep_switch()
+                await self._keep_switch(_TO_HAND_OVER)
                 await self._takeover.leave()
             self._takeover.close()
         await Drain(parts.pump, self._settings.drain, routes).run()
-        await self._keep_switch()
+        await self._keep_switch(_TO_KEEP)
         with trio.move_on_after(_TO_REPORT):
             await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
@@ -327,9 +328,9 @@ class _Process:
             parts.journal.finish()
             await parts.journal.finished.wait()
 
-    async def _keep_switch(self) -> None:
+    async def _keep_switch(self, seconds: float) -> None:
         """Have it written what the kill switch has set: the next process reads that."""
-        with trio.move_on_after(_TO_KEEP):
+        with trio.move_on_after(seconds):
             await self._admin.switch_file.written()
 
     async def _reported(self) -> None:

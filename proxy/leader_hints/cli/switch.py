@@ -37,8 +37,9 @@ def switch(
 ) -> None:
     """Switch hints of running proxies to on, observe or off; without a mode show what they do.
 
-    Prints a line for each route. A restart restores the mode of the settings. Exit code 1: a proxy
-    was not reached, or a route was not switched; all others are.
+    Prints a line for each route. A restart restores the mode of the settings, where the proxy has
+    no switch_file. Exit code 1: a proxy was not reached, or a route was not switched; all others
+    are.
     """
     asked = [parse_admin(admin) for admin in admins]
     found: set[str] = set()

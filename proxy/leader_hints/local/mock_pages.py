@@ -15,6 +15,8 @@ from leader_hints.net.admin.admin import TEXT, Reply, Request, json_reply
 _LEADERS: Final = "/mock/leaders"
 _BROKERS: Final = "/mock/brokers"
 
+_LARGEST: Final = (1 << 31) - 1
+
 #: Returns the known partitions by topic.
 Partitions = Callable[[], Mapping[str, Sequence[int]]]
 
@@ -35,7 +37,7 @@ class _Body(BaseModel):
 
 class _Move(_Body):
     topic: str
-    partition: int | None = Field(default=None, ge=0)
+    partition: int | None = Field(default=None, ge=0, le=_LARGEST)
     to: int
 
 
