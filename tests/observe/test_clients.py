@@ -1,9 +1,11 @@
 """The JSON document of the clients and the versions that they ask."""
 
+import json
+
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
-from leader_hints.observe.clients import FORMAT, Clients, clients
+from leader_hints.observe.clients import document
 
 
 def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
@@ -13,7 +15,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.PRODUCE, 2)
     other.asked.note("", "", ApiKey.METADATA, 0)
 
-    assert Clients(format=FORMAT, clients=[*clients([one, other])]).model_dump() == {
+    assert json.loads(b"".join(document([one, other]))) == {
         "format": 1,
         "clients": [
             {
@@ -33,3 +35,18 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
             },
         ],
     }
+
+
+def test_it_is_made_piece_by_piece() -> None:
+    """That of 20 routes with 500 clients each may have 26 MB, and links wait for each step of it."""
+    route = Route("r", Mode.ON)
+    for number in range(500):
+        route.asked.note("librdkafka/1.2.0", f"client-{number}", ApiKey.FETCH, 11)
+
+    pieces = [*document([route])]
+    assert max(piece.count(b"client-") for piece in pieces) == 1
+    assert len(json.loads(b"".join(pieces))["clients"]) == 500
+
+
+def test_without_clients_it_has_none() -> None:
+    assert json.loads(b"".join(document([]))) == {"format": 1, "clients": []}

@@ -21,7 +21,7 @@ from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import READINESS, AdminPages, MorePages
 from leader_hints.net.admin.readiness import Readiness
 from leader_hints.net.admin.shared_work import SharedWork
-from leader_hints.observe.clients import FORMAT, Clients, clients
+from leader_hints.observe.clients import document
 from leader_hints.observe.status import route_statuses, status
 
 #: What listens at the admin server's address; no route is called so.
@@ -133,11 +133,11 @@ class AdminView:
 
     async def clients(self) -> bytes:
         """Return the clients and the versions that they ask, as a JSON document."""
-        found = []
-        for client in clients([*self._parts.table.routes]):
-            found.append(client)
+        body = bytearray()
+        for piece in document([*self._parts.table.routes]):
+            body += piece
             await trio.lowlevel.checkpoint()
-        return Clients(format=FORMAT, clients=found).model_dump_json().encode()
+        return bytes(body)
 
     def modes(self) -> Mapping[str, Mode]:
         """Return by route name what each does about hints."""

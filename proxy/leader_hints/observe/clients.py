@@ -4,12 +4,13 @@ Tested in ``tests/observe/test_clients.py``.
 """
 
 from collections.abc import Iterable, Iterator
-from typing import Final, Literal
+from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from leader_hints.core.route import Route
 
+#: Of the document.
 FORMAT: Final = 1
 
 
@@ -37,15 +38,17 @@ class RouteClient(_Model):
     asked: list[AskedApi] = Field(description="By API what it has asked since the start.")
 
 
-class Clients(_Model):
-    """The clients of a process since its start."""
+def document(routes: Iterable[Route]) -> Iterator[bytes]:
+    """Iterate over the pieces of the document, of which none has more than one client."""
+    yield b'{"format":%d,"clients":[' % FORMAT
+    separator = b""
+    for client in _clients(routes):
+        yield separator + client.model_dump_json().encode()
+        separator = b","
+    yield b"]}"
 
-    format: Literal[1] = Field(description="The version of this format.")
-    clients: list[RouteClient] = Field(description="All of them, on each route.")
 
-
-def clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
-    """Iterate over the clients of all routes, and the versions that they ask."""
+def _clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
     for route in routes:
         for name, asked in route.asked:
             apis = [
