@@ -38,7 +38,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
 
 
 def test_it_is_made_piece_by_piece() -> None:
-    """That of 20 routes with 500 clients each may have 26 MB, and links wait for each step of it."""
+    """With 20 routes of 500 clients it may have 26 MB, and links wait for each step of it."""
     route = Route("r", Mode.ON)
     for number in range(500):
         route.asked.note("librdkafka/1.2.0", f"client-{number}", ApiKey.FETCH, 11)
