@@ -26,6 +26,7 @@ from leader_hints.core.events import (
     TaskFailed,
 )
 from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
@@ -88,9 +89,12 @@ class Proxy:
     node was found to lead to another. ``withheld``: when synthetic ids were offered no longer.
     ``settled``: what came of errors that wait until all brokers name the leader, and how often.
     ``altered``: when a client that uses no hint was sent other bytes than its broker's.
+    ``exceeded``: when links kept more bytes than they may, and how many; ``forgone``: when an error
+    got no hint since they might not keep it.
 
     ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
-    the broker that is there now. ``large``, ``synthesize``, ``settle`` and ``late``: see
+    the broker that is there now. ``large``, ``synthesize``, ``settle``, ``late`` and ``budget``:
+    see
     :class:`tests.world.happenings.Profile`.
     """
 
@@ -106,6 +110,7 @@ class Proxy:
         synthesize: bool,
         settle: bool,
         late: float,
+        budget: int,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -125,7 +130,9 @@ class Proxy:
         self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
-        self._budget = Budget(1 << 22, 1 << 23)
+        self._budget = Budget(budget // 2, budget)
+        self.exceeded: list[tuple[float, int]] = []
+        self.forgone: list[float] = []
         self._recovery = Recovery([])
         self._links: dict[int, _Relay] = {}
         self._numbers = 0
@@ -288,6 +295,8 @@ class Proxy:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
         self._timer.emit(events)
+        if self._budget.used > self._budget.total:
+            self.exceeded.append((self.now, self._budget.used))
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
@@ -319,8 +328,11 @@ class Proxy:
     def _emit(self, event: Event) -> None:
         if isinstance(event, _DEFECTS):
             self.blame(f"{type(event).__name__}: {event}")
-        elif isinstance(event, HintMissed) and event.settling:
-            self.settled[event.settling] += 1
+        elif isinstance(event, HintMissed):
+            if event.settling:
+                self.settled[event.settling] += 1
+            if event.reason == MissReason.BUDGET:
+                self.forgone.append(self.now)
         elif isinstance(event, LeaderChange):
             leader = Leader(event.leader, event.epoch)
             self.moves.append(

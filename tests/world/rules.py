@@ -193,6 +193,12 @@ def _held_too_long(proxy: Proxy, bound: float) -> Found:
             yield hold.until, f"link {hold.link} was held for {spent:.3f} s of a second"
 
 
+def memory_stays_within_the_budget(lived: Lived) -> Found:
+    """The links of a process keep no more bytes than they may, however many errors there are."""
+    for proxy in lived.world.proxies:
+        yield from ((at, f"{proxy.name}: links keep {size} bytes") for at, size in proxy.exceeded)
+
+
 def clients_without_hints_get_their_brokers_bytes(lived: Lived) -> Found:
     """A client that uses no hint gets its broker's bytes, whether errors were held or not."""
     for proxy in lived.world.proxies:
@@ -375,9 +381,12 @@ def after_a_rest_hints_are_given(lived: Lived) -> Found:
     """An error of a move after a rest gets its hint, where a client can use one.
 
     A client that knows an epoch of a former topic asked the wrong broker before that move as well.
-    Its errors are not of the move, and are not held for a second after those before.
+    Its errors are not of the move, and are not held for a second after those before. And where
+    links may keep little, an error may have to do without.
     """
     world = lived.world
+    if any(at >= CLOSING for proxy in world.proxies for at in proxy.forgone):
+        return
     for name, partition, node in world.moved:
         errors = [
             seen
@@ -450,6 +459,7 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     hint_is_news,
     hint_has_its_leaders_endpoint,
     nothing_is_held_too_long,
+    memory_stays_within_the_budget,
     clients_without_hints_get_their_brokers_bytes,
     nothing_is_broken,
     views_go_forward,

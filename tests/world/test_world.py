@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from leader_hints.core.link.budget import Budget
 from tests.core.rules import DEFAULT_RULES
 from tests.world import product, progress
 from tests.world.brokers import is_proxy
@@ -395,3 +396,13 @@ def test_a_failing_world_is_made_smaller(monkeypatch: pytest.MonkeyPatch) -> Non
     assert len(smaller.happenings) < len(life.happenings)
     assert smaller.broken[0].rule == life.broken[0].rule
     assert any("BROKEN" in line for line in timeline(smaller))
+
+
+def test_memory_that_is_taken_in_any_case_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(budget: Budget, size: int, beside: int = 0) -> bool:
+        budget.used += size + beside
+        return True
+
+    monkeypatch.setattr(Budget, "take", take)
+    broken = [one.rule for seed in range(9, 60, 10) for one in live(seed).broken]
+    assert "memory_stays_within_the_budget" in broken

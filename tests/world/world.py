@@ -45,7 +45,8 @@ class World:
     when there is a broker that gives hints itself.
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
-    anything; ``None``: all. ``delays`` and ``told``: by client, see
+    anything; ``None``: all. ``spare``: how many topics there are besides, of ten partitions, that
+    no client uses. ``delays`` and ``told``: by client, see
     :class:`tests.world.clients.Client`; with delays brokers that have a route are asked as proxies
     ask them.
     Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
@@ -63,6 +64,7 @@ class World:
         only: Collection[int] | None = None,
         delays: Sequence[Sequence[float]] = (),
         told: Sequence[Sequence[Told]] = (),
+        spare: int = 0,
     ) -> None:
         self.seed = seed
         self.profile = profile
@@ -109,6 +111,8 @@ class World:
         self.truth.create(
             0.0, BUSY, tuple(self._replicas(n + seed) for n in range(profile.partitions))
         )
+        for number in range(spare):
+            self.truth.create(0.0, f"spare-{number}", tuple(map(self._replicas, range(10))))
         for broker in self.brokers.values():
             broker.hidden = profile.hidden
             broker.hear_all()
@@ -170,6 +174,7 @@ class World:
             synthesize=self.profile.synthesize,
             settle=self.profile.settle,
             late=self.profile.late,
+            budget=self.profile.budget,
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)
@@ -584,7 +589,7 @@ class World:
     def _close(self) -> None:
         """Have each broker behind a route lose a leadership, of which all hear at once."""
         self._prompt = True
-        topics = sorted(self.truth.now.topics.items())
+        topics = [(n, t) for n, t in sorted(self.truth.now.topics.items()) if n in (BUSY, CALM)]
         for node in map(self.broker_at, self.profile.fronted):
             for name, topic in topics:
                 led = [n for n, leader in enumerate(topic.leaders) if leader.node == node]
