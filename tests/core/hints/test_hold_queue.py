@@ -15,6 +15,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintGiven, HintMissed
 from leader_hints.core.hints import hold_queue
+from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from tests.core.hold_queues import BEGIN, NODES, Counter, as_kraft, failed, hint, learn, route
@@ -489,6 +490,15 @@ def test_after_the_deadline_errors_are_not_held_for_a_while(after: float, holds:
     later = counter.produce(LinkState(first.route, 2), T + after)
     assert later == (None if holds else [None])
     assert counter.reasons() == ["hold_expired"] * (1 if holds else 2)
+
+
+def test_so_many_responses_are_held_and_no_more() -> None:
+    counter = Counter(replace(DEFAULT_RULES, most=2))
+    assert [counter.produce(_link(number=number), T) for number in (1, 2)] == [None, None]
+    assert counter.produce(_link(number=3), T) == [None]
+    (event,) = counter.take_events()
+    assert isinstance(event, HintMissed)
+    assert (event.reason, event.answered.link) == (MissReason.BUDGET, 3)
 
 
 def test_only_so_many_first_errors_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
