@@ -120,7 +120,7 @@ class _Setup:
 
 @dataclass
 class _Figures:
-    """What the tables need of a run. ``latencies_ms``: in order of size."""
+    """What the tables need of a run. ``latencies_ms``: in order of size, to hundredths."""
 
     latencies_ms: list[float]
     failed: int
@@ -130,7 +130,8 @@ class _Figures:
 
     @classmethod
     def of(cls, run: Run) -> "_Figures":
-        latencies = sorted(latency for _, latency in run.latencies)
+        # A third digit is noise, and would make the samples half as large again.
+        latencies = sorted(round(latency, 2) for _, latency in run.latencies)
         return cls(latencies, run.failed, run.inside, run.rate, run.busy)
 
 
