@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -66,8 +67,11 @@ def test_a_world_that_ends_its_process_is_named(
 
 def _ignore_interrupts(parent: int) -> list[bool]:
     """Whether each child of a process ignores SIGINT."""
-    children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
-    states = [Path(f"/proc/{child}/status").read_text() for child in children]
+    states = []
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        # One may end meanwhile.
+        with suppress(FileNotFoundError, ProcessLookupError):
+            states.append(Path(f"/proc/{child}/status").read_text())
     masks = [int(state.partition("SigIgn:")[2].split()[0], 16) for state in states]
     return [bool(mask & 1 << signal.SIGINT - 1) for mask in masks]
 
