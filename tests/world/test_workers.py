@@ -69,7 +69,7 @@ def _ignore_interrupts(parent: int) -> list[bool]:
     """Whether each child of a process ignores SIGINT."""
     states = []
     for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        # One may end meanwhile.
+        # One may end meanwhile: ctypes starts ldconfig when it looks for a library.
         with suppress(FileNotFoundError, ProcessLookupError):
             states.append(Path(f"/proc/{child}/status").read_text())
     masks = [int(state.partition("SigIgn:")[2].split()[0], 16) for state in states]
