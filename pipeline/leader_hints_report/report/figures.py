@@ -332,13 +332,7 @@ def day_trend(numbers: Numbers) -> Drawing | None:
         _time_ticks(axes, max(below))
         axes.margins(y=0.12)
         axes.set_ylabel("time lost")
-        figure.legend(
-            *axes.get_legend_handles_labels(),
-            loc="outside upper left",
-            ncols=2 if narrow else 4,
-            handlelength=1.4,
-            columnspacing=1.0,
-        )
+        _put_legend(figure, axes, columns=2 if narrow else 4)
 
     return draw("Time that clients lost on each day, by what came of their errors.", into)
 
@@ -348,6 +342,17 @@ def _time_ticks(axes: Axes, most: float) -> None:
     step = next((one for one in _ROUND_MS if most / one <= _MOST_TICKS), _ROUND_MS[-1])
     ticks = [step * number for number in range(math.floor(most / step) + 1)]
     axes.set_yticks(ticks, [milliseconds(tick) for tick in ticks])
+
+
+def _put_legend(figure: Figure, axes: Axes, *, columns: int) -> None:
+    """Put the legend of ``axes`` above the figure."""
+    figure.legend(
+        *axes.get_legend_handles_labels(),
+        loc="outside upper left",
+        ncols=columns,
+        handlelength=1.4,
+        columnspacing=1.0,
+    )
 
 
 def hint_coverage(numbers: Numbers) -> Drawing | None:
@@ -391,13 +396,7 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
         axes.set_ylim(len(rows) - 0.4, -0.8 if narrow else -0.6)
         axes.set_xlim(0, 100)
         axes.set_xlabel("share of errors, %")
-        figure.legend(
-            *axes.get_legend_handles_labels(),
-            loc="outside upper left",
-            ncols=2 if narrow else 4,
-            handlelength=1.4,
-            columnspacing=1.0,
-        )
+        _put_legend(figure, axes, columns=2 if narrow else 4)
 
     return draw("Share of errors with a hint, by client version and API.", into)
 
