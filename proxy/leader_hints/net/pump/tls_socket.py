@@ -12,8 +12,6 @@ _MOST = 262_144
 _SCRATCH = memoryview(bytearray(_MOST))
 #: Of what is empty no view is kept: it would keep all that was there.
 _NOTHING = memoryview(b"")
-
-
 #: Encrypted at once, and so the most that is kept of what the other end does not take. OpenSSL
 #: keeps memory of a third more, of the most that there ever was, for as long as the link lasts.
 _ENCRYPTED = 65_536
