@@ -21,6 +21,8 @@ from kio.schema.delete_topics.v4.response import DeleteTopicsResponse
 from kio.schema.elect_leaders.v2 import request as elect
 from kio.schema.elect_leaders.v2.response import ElectLeadersResponse
 from kio.schema.errors import ErrorCode
+from kio.schema.incremental_alter_configs.v0 import request as alter
+from kio.schema.incremental_alter_configs.v0.response import IncrementalAlterConfigsResponse
 from kio.schema.list_partition_reassignments.v0.request import ListPartitionReassignmentsRequest
 from kio.schema.list_partition_reassignments.v0.response import ListPartitionReassignmentsResponse
 from kio.schema.metadata.v9.request import MetadataRequest, MetadataRequestTopic
@@ -29,8 +31,8 @@ from kio.schema.types import BrokerId, TopicName
 from kio.static.primitive import i8, i16, i32, i32Timedelta
 from kio.static.protocol import RequestPayload, ResponsePayload
 
-from tests.harness.cluster import RealCluster
-from tests.harness.connection import BrokerConnection
+from tests.harness.cluster import RealCluster, listener_list
+from tests.harness.connection import Address, BrokerConnection
 from tests.harness.waiting import until
 
 R = TypeVar("R", bound=ResponsePayload)
@@ -39,6 +41,8 @@ Assignment = Sequence[Sequence[int]]
 """One list of replicas for each partition of a topic, the leader first."""
 
 _PREFERRED = i8(0)
+_SET = i8(0)
+_BROKER = i8(4)
 _MOVED = (ErrorCode.none, ErrorCode.election_not_needed)
 
 
@@ -123,13 +127,7 @@ class ClusterAdmin:
 
     def metadata(self, topics: Sequence[str], node: int | None = None) -> MetadataResponse:
         """The Metadata answer (version 9) of broker ``node``, or of any that runs."""
-        request = MetadataRequest(
-            topics=tuple(MetadataRequestTopic(name=TopicName(name)) for name in topics),
-            allow_auto_topic_creation=False,
-            include_cluster_authorized_operations=False,
-            include_topic_authorized_operations=False,
-        )
-        return self._ask(node or self._any_node(), request, MetadataResponse)
+        return self._ask(node or self._any_node(), _metadata_of(topics), MetadataResponse)
 
     def partitions(self, topic: str, node: int | None = None) -> dict[int, PartitionState]:
         """The partitions of a topic as broker ``node`` (or any) sees them; empty if it knows none.
@@ -231,6 +229,40 @@ class ClusterAdmin:
         until(
             lambda: all(self._agreed_leader(*where) == to for where, to in targets.items()),
             f"all brokers know the leaders {targets}",
+        )
+
+    def advertise(self, node: int, address: Address) -> None:
+        """Have a running broker of a ZooKeeper cluster advertise another address to clients.
+
+        Returns when the Metadata of all brokers names it (KIP-226, per-broker settings).
+        """
+        told = {"CLIENTS": address, "INTERNAL": self.cluster.brokers[node].direct}
+        setting = alter.AlterableConfig(
+            name="advertised.listeners", config_operation=_SET, value=listener_list(told)
+        )
+        broker = alter.AlterConfigsResource(
+            resource_type=_BROKER, resource_name=str(node), configs=(setting,)
+        )
+        request = alter.IncrementalAlterConfigsRequest(resources=(broker,), validate_only=False)
+        # Only that broker takes settings of its own.
+        for result in self._ask(node, request, IncrementalAlterConfigsResponse).responses:
+            _refuse_error(result.error_code, f"advertise: {result.error_message}")
+        until(
+            lambda: all(self._advertised(node, asked) == address for asked in self._running()),
+            f"all brokers name {address} for broker {node}",
+        )
+
+    def _advertised(self, node: int, asked: int) -> Address | None:
+        broker = self.cluster.brokers[asked]
+        with BrokerConnection(broker.upstream) as connection:
+            answer = connection.ask(_metadata_of([]), MetadataResponse)
+        return next(
+            (
+                (str(known.host), int(known.port))
+                for known in answer.brokers
+                if known.node_id == node
+            ),
+            None,
         )
 
     def wait_in_sync(self, topic: str) -> None:
@@ -365,6 +397,15 @@ class ClusterAdmin:
             raise
         self._connections[node] = connection
         return answer
+
+
+def _metadata_of(topics: Sequence[str]) -> MetadataRequest:
+    return MetadataRequest(
+        topics=tuple(MetadataRequestTopic(name=TopicName(name)) for name in topics),
+        allow_auto_topic_creation=False,
+        include_cluster_authorized_operations=False,
+        include_topic_authorized_operations=False,
+    )
 
 
 def _creatable(

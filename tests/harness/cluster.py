@@ -309,7 +309,7 @@ class RealCluster:
     def advertise(self, node_id: int, address: Address) -> None:
         """Have a broker's listener for clients advertise an address, from its next start on."""
         told = {"CLIENTS": address, "INTERNAL": self.brokers[node_id].direct}
-        self._set(node_id, {"advertised.listeners": _listener_list(told)})
+        self._set(node_id, {"advertised.listeners": listener_list(told)})
 
     def _set(self, node_id: int, settings: Mapping[str, str]) -> None:
         # Of a setting that stands twice the last one counts.
@@ -483,8 +483,8 @@ class RealCluster:
             bound["CONTROLLER"] = (HOST, self._quorum_ports[node_id - 1])
         protocols = {name: "SASL_PLAINTEXT" if name == "SASL" else "PLAINTEXT" for name in bound}
         settings = {
-            "listeners": _listener_list(bound),
-            "advertised.listeners": _listener_list(told),
+            "listeners": listener_list(bound),
+            "advertised.listeners": listener_list(told),
             "listener.security.protocol.map": ",".join(
                 f"{name}:{protocol}" for name, protocol in protocols.items()
             ),
@@ -524,5 +524,6 @@ class RealCluster:
                 raise BrokerDiedError(f"cannot format {broker.name}:\n{broker.log_tail()}")
 
 
-def _listener_list(addresses: Mapping[str, Address]) -> str:
+def listener_list(addresses: Mapping[str, Address]) -> str:
+    """Listeners and their addresses, as brokers' settings have them."""
     return ",".join(f"{name}://{host}:{port}" for name, (host, port) in addresses.items())

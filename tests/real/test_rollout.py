@@ -4,6 +4,8 @@ import contextlib
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
 from tests.harness.clients import (
@@ -14,7 +16,7 @@ from tests.harness.clients import (
     ProducerSpec,
 )
 from tests.harness.cluster import RealCluster
-from tests.harness.proxyproc import Hints, ProxyFleet, ProxyProcess
+from tests.harness.proxyproc import Hints, ProxyError, ProxyFleet, ProxyProcess
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA
 
@@ -73,11 +75,20 @@ class Rollout:
         broker.stop()
         self._cluster.restart(node)
         topics = [producer.spec.topic for producer in self._producers]
-        for topic in topics:
-            self._admin.wait_in_sync(topic)
+        self.wait_in_sync()
         led = [number for number, replicas in enumerate(LAYOUT) if replicas[0] == node]
         self._admin.move_leaders({TopicPartition(t, n): node for t in topics for n in led})
         self.flow()
+
+    def readvertise(self, node: int, *, behind_proxy: bool) -> None:
+        """Change what a broker advertises while it runs; return when all brokers know of it."""
+        broker = self._cluster.brokers[node]
+        self._admin.advertise(node, broker.advertised if behind_proxy else broker.upstream)
+
+    def wait_in_sync(self) -> None:
+        """Wait until all replicas are in sync."""
+        for producer in self._producers:
+            self._admin.wait_in_sync(producer.spec.topic)
 
     def finish(self) -> None:
         """Stop; nothing may be lost or doubled, and nothing be out of order."""
@@ -153,6 +164,58 @@ def test_in_and_out_again_under_load(
         for place in places:
             place.close()
         rollout.flow()
+        rollout.finish()
+
+
+@pytest.mark.parametrize("version", ["2.4.1", "3.6.2"])
+def test_readvertised_without_a_restart(
+    version: str, clients: Callable[[str], ClientProcess], tmp_path: Path
+) -> None:
+    """With ZooKeeper brokers change what they advertise while they run (KIP-226).
+
+    So a proxy that is down for good keeps nobody out for long: docs/availability.md.
+    """
+    cluster = RealCluster(version, folder=tmp_path / "cluster")
+    for node, broker in cluster.brokers.items():
+        cluster.advertise(node, broker.upstream)
+    proxies = {
+        node: ProxyProcess([(broker.advertised, broker.upstream)], tmp_path / f"{node}.log")
+        for node, broker in cluster.brokers.items()
+    }
+    fleet = ProxyFleet(list(proxies.values()))
+    with cluster, contextlib.ExitStack() as stack:
+        rollout = Rollout(cluster, clients)
+        rollout.start()
+        rollout.flow()
+        places = {node: stack.enter_context(contextlib.ExitStack()) for node in proxies}
+        for node, proxy in proxies.items():
+            places[node].enter_context(proxy)
+        started = [broker.pid for broker in cluster.brokers.values()]
+
+        for node in cluster.brokers:
+            rollout.readvertise(node, behind_proxy=True)
+        rollout.move()
+        for proxy in proxies.values():
+            assert requests(ProxyFleet([proxy])) > 0
+        rollout.move()
+        assert fleet.metric(_GIVEN, mode="on") > 0
+
+        down, *others = proxies
+        proxies[down].kill()
+        with pytest.raises(ProxyError, match="ended with -9"):
+            places[down].close()
+        rollout.readvertise(down, behind_proxy=False)
+        rollout.flow()
+        for node in others:
+            rollout.readvertise(node, behind_proxy=False)
+        rollout.move()
+        remaining = ProxyFleet([proxies[node] for node in others])
+        until(
+            lambda: remaining.metric("leader_hints_links_open") == 0,
+            "the last client has left the proxies",
+        )
+        assert [broker.pid for broker in cluster.brokers.values()] == started
+        rollout.wait_in_sync()
         rollout.finish()
 
 
