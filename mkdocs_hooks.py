@@ -1,10 +1,15 @@
-"""Hooks of mkdocs: files of the repository that pages link to are carried by the site.
+"""Hooks of mkdocs: what the site has beside its pages.
 
-So one link leads to a file's text both where the repository is browsed and on the site.
+Files of the repository that pages link to are carried by the site. So one link leads to a file's
+text both where the repository is browsed and on the site. Each page's end has the version, and a
+link to the repository where the variable REPOSITORY_URL names one.
 """
 
+import html
+import os
 import posixpath
 import re
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +22,18 @@ _DOCS = "docs"
 #: The site's folder for them.
 _CARRIED = "files"
 _LINK = re.compile(r"(?<=\]\()(?:\.\./)+[^)#\s]+")
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Write the version, and where the repository is, below each page.
+
+    mkdocs' own ``repo_url`` would have browsers ask GitHub for figures.
+    """
+    project = tomllib.loads((_ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    repository = html.escape(os.environ.get("REPOSITORY_URL", ""))
+    link = f' \u00b7 <a href="{repository}">repository</a>' if repository else ""
+    config.copyright = f"{project['name']} {project['version']}{link}"
+    return config
 
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:

@@ -26,7 +26,7 @@ def leader_hints_topics() -> Mapping[str, int]:
 
 @pytest.fixture
 def leader_hints_cluster(leader_hints_topics: Mapping[str, int]) -> "Iterator[MockCluster]":
-    """A mock cluster of three brokers as of Kafka 3.6, which give no hints."""
+    """A mock cluster of three brokers that offer the versions of Kafka 3.6, and give no hints."""
     from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 
     with MockCluster(_BROKERS, leader_hints_topics, BEFORE_HINTS) as cluster:
@@ -35,7 +35,7 @@ def leader_hints_cluster(leader_hints_topics: Mapping[str, int]) -> "Iterator[Mo
 
 @pytest.fixture
 def leader_hints(leader_hints_cluster: "MockCluster") -> "Iterator[Lab]":
-    """The cluster behind a proxy that gives hints, makes faults, and notes what passes.
+    """The cluster behind a proxy that gives hints, injects faults and records messages.
 
     It is a :class:`leader_hints.conformance.lab.Lab`: ``bootstrap``, ``move_leader``, ``inject``,
     ``seen``.

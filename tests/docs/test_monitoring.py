@@ -110,10 +110,15 @@ def test_each_rule_is_seen_to_fire_and_not_to_fire_and_is_explained() -> None:
         for case in test["alert_rule_test"]:
             (fires if case["exp_alerts"] else not_yet).add(case["alertname"])
     names = {rule["alert"] for rule in rules()}
-    operating = (DOCS / "operating.md").read_text(encoding="utf-8")
+    runbook = (DOCS / "runbook.md").read_text(encoding="utf-8")
 
     assert fires == not_yet == names
-    assert set(re.findall(r"^\| `(LeaderHints\w+)` \|", operating, flags=re.MULTILINE)) == names
+    assert sorted(re.findall(r"^### (LeaderHints\w+)$", runbook, flags=re.MULTILINE)) == sorted(
+        names
+    )
+    for rule in rules():
+        section = runbook.split(f"### {rule['alert']}\n")[1]
+        assert section.strip().startswith(f"*{rule['labels']['severity'].capitalize()}.*")
 
 
 def _stir(first: Scene, second: Scene, third: Scene) -> None:

@@ -2,12 +2,14 @@
 
 import functools
 import json
+import os
 import subprocess
 import sys
 import threading
 from collections.abc import Iterator
 from html.parser import HTMLParser
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from importlib.metadata import version
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -17,6 +19,7 @@ from tests.docs.pages import DOCS
 from tests.harness.browser import dom_of
 
 _ROOT = DOCS.parent
+_REPOSITORY = "https://git.example.com/kafka-leader-hints"
 #: Attributes whose address a browser fetches by itself, by element. Links (a) are for people.
 _FETCHED = {
     "audio": ("src",),
@@ -56,9 +59,11 @@ class _Quiet(SimpleHTTPRequestHandler):
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The site, built as `make site` does."""
     folder = tmp_path_factory.mktemp("site")
+    environment = os.environ | {"REPOSITORY_URL": _REPOSITORY}
     built = subprocess.run(
         [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", folder],
         cwd=_ROOT,
+        env=environment,
         capture_output=True,
         text=True,
         timeout=60,
@@ -84,6 +89,14 @@ def test_it_has_every_page(site: Path) -> None:
     pages = {file.relative_to(DOCS).with_suffix(".html") for file in DOCS.rglob("*.md")}
 
     assert pages <= {file.relative_to(site) for file in site.rglob("*.html")}
+
+
+def test_each_page_has_the_version_and_the_repository(site: Path) -> None:
+    ends = f'kafka-leader-hints {version("kafka-leader-hints")} · <a href="{_REPOSITORY}">'
+
+    for page in DOCS.rglob("*.md"):
+        built = site / page.relative_to(DOCS).with_suffix(".html")
+        assert ends in built.read_text(encoding="utf-8"), page
 
 
 def test_it_carries_the_files_that_pages_link_to(site: Path) -> None:

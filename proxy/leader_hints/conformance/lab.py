@@ -66,10 +66,10 @@ class Cluster(Protocol):
 
 
 class Lab:
-    """A cluster behind a virtual one, where faults are allowed and all messages are seen.
+    """A proxy in front of a cluster, inside this process, that injects faults and records messages.
 
-    A context manager; the cluster is its maker's. ``hold``: how long errors wait for hints.
-    ``like``: a virtual cluster before the same brokers, with whose TLS and SASL they are entered.
+    A context manager; the cluster must be started and stopped elsewhere. ``hold``: how long errors
+    wait for hints. ``like``: settings whose TLS and SASL are used towards the brokers.
     """
 
     def __init__(
@@ -122,11 +122,14 @@ class Lab:
     def move_leader(
         self, topic: str, partition: int, node: int, metadata_lag: float = 0.0
     ) -> tuple[int, int]:
-        """Make ``node`` the leader of a partition; return it with its epoch."""
+        """Make ``node`` the leader of a partition; return it with its epoch.
+
+        ``metadata_lag``: seconds for which Metadata names the former leader.
+        """
         return self._cluster.set_leader(topic, partition, node, metadata_lag)
 
     def inject(self, action: str, **values: Any) -> int:
-        """Put a fault in force; return its number.
+        """Begin a fault; return its number.
 
         ``values``: the fields of :class:`leader_hints.faults.fault.Fault`.
 
@@ -137,21 +140,21 @@ class Lab:
         return number
 
     def end(self, number: int) -> None:
-        """Take a fault back."""
+        """End a fault, by the number that ``inject`` returned."""
         self._call(lambda: self._injector.faults.end(number))
 
     def clear(self) -> None:
-        """Take all faults back."""
+        """End all faults."""
         self._call(self._injector.faults.clear)
 
     def seen(self, api: str | None = None) -> list[Seen]:
-        """Return all messages that went by so far, or those of one API."""
+        """Return all requests and responses so far, or those of one API, such as "Fetch"."""
         return [seen for seen in list(self._recorder.seen) if api in (None, seen.api)]
 
     def wait_seen(self, condition: Callable[[list[Seen]], bool], seconds: float = 20.0) -> None:
-        """Wait until what was seen satisfies a condition.
+        """Wait until the messages so far satisfy a condition.
 
-        :raises LabError: it does not within so many seconds.
+        :raises LabError: they do not within so many seconds.
         """
         end = time.monotonic() + seconds
         while not condition(self.seen()):

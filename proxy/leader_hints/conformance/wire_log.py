@@ -10,9 +10,10 @@ from dataclasses import dataclass, field
 class Seen:
     """A request, or the response to one.
 
-    ``at``: seconds of a clock that never goes back. ``route``: whose broker it was for. ``link``:
-    the same for all messages of a connection. ``partitions``: topic and partition of what a
-    Produce or Fetch names. ``response``: of a response, what it said; ``None`` of a request.
+    ``at``: seconds of a monotonic clock. ``route``: the route of its broker, such as broker-1.
+    ``link``: a number that all messages of a connection have. ``partitions``: topics and
+    partitions that a Produce or Fetch names. ``response``: of a response, its errors and hints;
+    ``None`` of a request.
     """
 
     at: float
@@ -28,7 +29,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """What a response to Produce or Fetch says of its partitions, by topic and number.
+    """The errors and hints of a response to Produce or Fetch, by topic and partition.
 
     ``errors``: error codes. ``hints``: leader and epoch in CurrentLeader, where there is one.
     ``nodes``: the ids in NodeEndpoints.
