@@ -71,3 +71,15 @@ def test_a_scenario_that_is_no_yaml_is_reported_in_one_line(
     assert ended.stderr.startswith(f"leader-hints: {file}")
     assert told in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_scenario_of_a_route_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "faults.yaml"
+    file.write_text("steps: [{at_ms: 5, begin: {slow: {action: drop, routes: [broker-2, x]}}}]")
+    scenario = ("--allow-faults", "--scenario", str(file))
+    ended = leader_hints("local", "--cluster", "mock:1", *scenario)
+    assert ended.returncode == 2
+    assert ended.stderr == (
+        "leader-hints: --scenario: at_ms 5 begins slow: no such route: broker-2, x; "
+        "there are: broker-1\n"
+    )

@@ -66,3 +66,19 @@ def test_it_is_started_again_when_it_crashes(tmp_path: Path) -> None:
 def _child_of(parent: int) -> int:
     (child,) = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
     return int(child)
+
+
+def test_hints_are_taken_anew_from_the_file_at_a_sighup(tmp_path: Path) -> None:
+    file = tmp_path / "settings.yaml"
+    file.write_text("hints: observe")
+    with _local(tmp_path, "--config", str(file)) as local:
+
+        def hints() -> set[str]:
+            return {route["hints"] for route in local.status()["routes"]}
+
+        assert hints() == {"observe"}
+        file.write_text("hints: on")
+        local.signal(signal.SIGHUP)
+        until(lambda: hints() == {"on"}, "all routes give hints")
+        (line,) = local.events("settings_reloaded")
+        assert line["keys"] == ["hints"]

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -192,6 +193,8 @@ def _serve(
     from leader_hints.net.tls.route_security import make_connector
 
     brokers = discover(local.bootstrap, make_connector(local.upstream_tls, local.sasl))
+    if scenario is not None:
+        _check_routes(scenario, sorted(f"broker-{node}" for node in brokers))
     settings = _settings(local, brokers, file, flags)
     configure_logs(settings.log.least, settings.log.format)
     stage = None
@@ -201,7 +204,24 @@ def _serve(
         stage = FaultInjector(scenario)
     renew, control = (None, None) if mock is None else (_renewing(mock), _Control(mock))
     found = Found(local, brokers, renew, stage, control)
-    sys.exit(run(settings, found, config=str(file or "")))
+    again = partial(_settings, local, brokers, file, flags)
+    sys.exit(run(settings, found, config=str(file or ""), again=again))
+
+
+def _check_routes(scenario: Scenario, routes: Sequence[str]) -> None:
+    """Find a route that the cluster has not, before the fault is due and does nothing.
+
+    :raises ConfigurationError: there is such a one.
+    """
+    problems = [
+        f"--scenario: at_ms {step.at_ms} begins {name}: no such route: {', '.join(unknown)}; "
+        f"there are: {', '.join(routes)}"
+        for step in scenario.steps
+        for name, fault in step.begin.items()
+        if (unknown := sorted(fault.routes.difference(routes)))
+    ]
+    if problems:
+        raise ConfigurationError(*problems)
 
 
 def read_scenario(file: Path) -> Scenario:
