@@ -68,7 +68,7 @@ def _child_of(parent: int) -> int:
     return int(child)
 
 
-def test_hints_are_taken_anew_from_the_file_at_a_sighup(tmp_path: Path) -> None:
+def test_a_sighup_takes_hints_from_the_file(tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
     file.write_text("hints: observe")
     with _local(tmp_path, "--config", str(file)) as local:
