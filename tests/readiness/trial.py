@@ -1,0 +1,112 @@
+"""Runs clients once, through proxies in front of old brokers or directly at new ones."""
+
+import json
+import subprocess
+import sys
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import ProxyFleet
+from tests.readiness.roster import Client
+
+#: What is there today, and what comes.
+BEFORE: Final = "3.6.2"
+AFTER: Final = "4.1.1"
+#: A client that no broker serves may try for ever.
+_SECONDS: Final = 60.0
+#: The worst first. A client may be several to the proxies, such as its producer and its consumer.
+_ORDER: Final = ("refused", "in_part", "ready")
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one client did. ``error``: the last line that it wrote, "" if it has done its work."""
+
+    served: bool
+    error: str = ""
+
+
+def run(clients: Collection[Client], bootstrap: str, log: Path) -> Mapping[str, Outcome]:
+    """Have each client write three records to a topic of its own and read them again."""
+    return {client.name: _run(client, bootstrap, log) for client in clients}
+
+
+def topic(client: Client) -> str:
+    """The topic of a client."""
+    return f"readiness-{client.name}"
+
+
+def at_old_brokers(
+    clients: Collection[Client], folder: Path
+) -> tuple[Mapping[str, Outcome], Mapping[str, str]]:
+    """Run clients through proxies; return what they did, and the verdict on each.
+
+    The verdict is "unseen" for a client that is not among those of the report.
+    """
+    with RealCluster(BEFORE, folder=folder / "before") as cluster:
+        _make_topics(cluster, clients)
+        routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+        with ProxyFleet.before(routes, folder / "proxies", hints="on", sidecars=True) as fleet:
+            outcomes = run(clients, cluster.bootstrap, folder / "old.log")
+            verdicts = _verdicts(fleet)
+    return outcomes, {
+        client.name: min(
+            (verdict for name, verdict in verdicts if client.name in name),
+            key=_ORDER.index,
+            default="unseen",
+        )
+        for client in clients
+    }
+
+
+def at_new_brokers(clients: Collection[Client], folder: Path) -> Mapping[str, Outcome]:
+    """Run clients directly at brokers of Kafka 4."""
+    cluster = RealCluster(AFTER, "kraft", folder=folder / "after")
+    for node, broker in cluster.brokers.items():
+        cluster.advertise(node, broker.upstream)
+    with cluster:
+        _make_topics(cluster, clients)
+        bootstrap = ",".join(
+            f"{host}:{port}" for host, port in (b.upstream for b in cluster.brokers.values())
+        )
+        return run(clients, bootstrap, folder / "new.log")
+
+
+def _make_topics(cluster: RealCluster, clients: Collection[Client]) -> None:
+    ClusterAdmin(cluster).create_topics({topic(client): [[1, 2, 3]] for client in clients})
+
+
+def _run(client: Client, bootstrap: str, log: Path) -> Outcome:
+    command = [*client.install(), bootstrap, topic(client), client.name, *client.also]
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=_SECONDS
+        )
+    except subprocess.TimeoutExpired as expired:
+        output, code = str(expired.stderr or ""), -1
+    else:
+        output, code = done.stdout + done.stderr, done.returncode
+    with log.open("a", encoding="utf-8") as file:
+        file.write(f"== {client.name}: {code}\n{output}\n")
+    if code == 0:
+        return Outcome(served=True)
+    return Outcome(served=False, error=f"no end in {_SECONDS:g} s" if code < 0 else _last(output))
+
+
+def _last(output: str) -> str:
+    lines = [line.strip() for line in output.splitlines() if line.strip()]
+    return lines[-1][:120] if lines else "no message"
+
+
+def _verdicts(fleet: ProxyFleet) -> list[tuple[str, str]]:
+    """Ask as an operator does; return client ids and verdicts."""
+    addresses = [f"{host}:{port}" for host, port in (p.admin_address for p in fleet.processes)]
+    admins = [argument for address in addresses for argument in ("--admin", address)]
+    command = [sys.executable, "-m", "leader_hints.cli.main", "readiness", "--json", *admins]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    clients = json.loads(done.stdout)["clients"]
+    return [(client["client_id"], client["verdict"]) for client in clients]
