@@ -192,7 +192,7 @@ def test_the_least_recently_used_session_goes() -> None:
 
 def test_what_was_right_by_one_view_is_looked_at_again_by_another() -> None:
     """An address led to another cluster for a while, in which a topic was recreated: the view that
-    is made anew knows the new one alone, and has found none recreated either.
+    is made again knows the new one alone, and has found none recreated either.
     """
     scene = _Scene(a=A)
     scene.open(7, A)
