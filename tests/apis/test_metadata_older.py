@@ -45,7 +45,8 @@ def _down(frame: bytes, asked: int, sent: int) -> tuple[bytes, AskedById]:
 
 
 def _up(frame: bytes, sent: int, asked: int, by_id: AskedById = _NOTHING) -> bytes:
-    return b"".join(metadata_older.response_up(memoryview(frame), sent, asked, by_id, _make_id))
+    up = metadata_older.response_up(memoryview(frame), sent, asked, by_id, _make_id)
+    return b"".join(at_once(up))
 
 
 @given(_CELLS, st.data(), st.none() | st.text(max_size=200), st.none() | st.integers(0, 99))

@@ -26,6 +26,9 @@ _SMALLEST_PARTITION = _PARTITION + 4
 _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
 #: Topics that one request asks for: more would stop the event loop for longer than others may wait.
 _MOST_ASKED = 50_000
+#: As how many of what is done in one step a topic of a response counts, whose id is made; and how
+#: many of its partitions count as one, which are passed over.
+_TOPIC_COUNTS, _PARTITIONS_FOR_ONE = 2, 2
 _ERROR = struct.Struct(">h")
 #: What precedes the id of a topic that a broker does not know: the error, no name.
 _BEFORE_UNKNOWN = _ERROR.pack(ErrorCode.UNKNOWN_TOPIC_ID) + compact_string(None)
@@ -110,8 +113,10 @@ def is_refusal(response: memoryview) -> bool:
 
 def response_up(
     original: memoryview, version: int, asked: int, by_id: AskedById, make_id: MakeId
-) -> list[memoryview | bytes]:
+) -> Steps[list[memoryview | bytes]]:
     """Return a whole response of ``version``, v9 to v12, as ``asked``, v10 to v12, in pieces.
+
+    In steps: a client may ask for all topics of a cluster.
 
     Every topic without an error has the id that it was asked by, or the one that ``make_id`` makes;
     others keep what id there is. Partitions are views of ``original`` where they are many.
@@ -133,14 +138,19 @@ def response_up(
     scatter.out += original[4 : reader.at]
     count = reader.compact_array(_SMALLEST_TOPIC)
     scatter.out += write_uvarint(count + len(by_id.unknown) + 1)
+    room = ENTRIES_AT_ONCE
     for _ in range(count):
+        if room <= 0:
+            yield
+            room = ENTRIES_AT_ONCE
+        room -= _TOPIC_COUNTS
         error, name = reader.int16(), reader.compact_string()
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         if not error and name is not None:
             topic_id = by_id.ids.get(name) or make_id(cluster_id, name)
         scatter.out += _ERROR.pack(error) + compact_string(name) + topic_id
         at = reader.at
-        _skip_topic(reader)
+        room = yield from _skip_topic(reader, room)
         scatter.passed(original[at : reader.at])
     if by_id.unknown:
         # Joined at once: a client may ask for thousands, and nothing else goes on meanwhile.
@@ -155,10 +165,28 @@ def response_up(
     return scatter.finish()
 
 
-def _skip_topic(reader: Reader) -> None:
-    """Pass over what stands behind a topic's id."""
+def _skip_topic(reader: Reader, room: int) -> Steps[int]:
+    """Pass over what stands behind a topic's id, in steps.
+
+    ``room``: for how much this step has room; return the same of the last one.
+    """
     reader.int8()
-    count = reader.compact_array(_SMALLEST_PARTITION)
+    left = reader.compact_array(_SMALLEST_PARTITION)
+    while left:
+        if room <= 0:
+            yield
+            room = ENTRIES_AT_ONCE
+        some = min(left, room * _PARTITIONS_FOR_ONE)
+        _skip_partitions(reader, some)
+        left -= some
+        room -= some // _PARTITIONS_FOR_ONE
+    reader.int32()
+    reader.skip_tags()
+    return room
+
+
+def _skip_partitions(reader: Reader, count: int) -> None:
+    """Pass over so many partitions of a topic."""
     buffer, at, end = reader.buffer, reader.at, reader.end
     for _ in range(count):
         # Written out: clusters have 100,000 partitions, and nothing else goes on meanwhile.
@@ -181,5 +209,3 @@ def _skip_topic(reader: Reader) -> None:
         else:
             at += 1
     reader.at = at
-    reader.int32()
-    reader.skip_tags()

@@ -15,6 +15,7 @@ from leader_hints.app.parts import Parts
 from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import AdminExposed, AdminListening, HintsSwitched
 from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 from leader_hints.core.versions.client_capabilities import OWN_NAME
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.admin.admin import Admin, Reply, Request
@@ -146,7 +147,7 @@ class AdminView:
     def restore(self) -> None:
         """Switch routes as the process before this one kept it."""
         for route in [*self._parts.table.routes]:
-            self._switch(route.name, self._kept.get(route.name, self._mode))
+            self._switch(route, self._kept.get(route.name, self._mode))
 
     def restore_again(self) -> None:
         """Do so once more: that process could be switched until it was replaced."""
@@ -158,11 +159,17 @@ class AdminView:
         """Change what all routes do about hints, as the settings say from now on."""
         self._mode = mode
         for route in [*self._parts.table.routes]:
-            self.switch(route.name, mode)
+            self._switch(route, mode)
+        self._keep()
 
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
-        refused = self._switch(name, mode)
+        refused = self._switch(self._parts.table.by_name(name), mode)
+        self._keep()
+        return refused
+
+    def _keep(self) -> None:
+        """Have it kept which routes are switched. All are looked at."""
         routes = self._parts.table.routes
         switched = {
             route.name: route.mode
@@ -170,17 +177,14 @@ class AdminView:
             if route.mode is not self._mode and not route.config.relays_tls
         }
         self.switch_file.keep(switched)
-        return refused
 
-    def _switch(self, name: str, mode: Mode) -> str | None:
-        parts = self._parts
-        route = parts.table.by_name(name)
-        before = route.mode
+    def _switch(self, route: Route, mode: Mode) -> str | None:
+        parts, before = self._parts, route.mode
         if mode is before:
             return None
         if route.config.relays_tls:
             return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
-        parts.observers.emit(HintsSwitched(route=name, before=before, hints=mode))
+        parts.observers.emit(HintsSwitched(route=route.name, before=before, hints=mode))
         parts.hold_timer.switch(route, mode)
         if mode is not Mode.OFF:
             parts.refresher.follow(route, parts.table.upstream(route))

@@ -13,6 +13,7 @@ from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.apis.metadata import TopicMetadata
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
@@ -31,7 +32,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
-from tests.core.brokers import BROKERS, route_before
+from tests.core.brokers import BROKERS, CLUSTER, route_before
 from tests.core.conversation import ONE
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -98,6 +99,23 @@ _REQUESTS = {
         + b"\0\0",
     ),
 }
+
+
+def _metadata(topics: int, partitions: int) -> bytes:
+    """An answer of v9 of so many topics, each with so many partitions."""
+    nodes = b"\4" + struct.pack(">iii", 1, 2, 3)
+    led = b"".join(
+        struct.pack(">hiii", 0, p, 1, 3) + nodes + nodes + b"\1\0" for p in range(partitions)
+    )
+    broker = struct.pack(">i", 1) + compact_string("one") + struct.pack(">i", 9092) + b"\0\0"
+    head = struct.pack(">i", 1) + b"\0" + bytes(4) + b"\2" + broker
+    behind = b"\0" + write_uvarint(partitions + 1) + led + bytes(4) + b"\0"
+    named = (bytes(2) + compact_string(f"t{n}") + behind for n in range(topics))
+    body = head + compact_string(CLUSTER) + struct.pack(">i", 1)
+    body += write_uvarint(topics + 1) + b"".join(named) + bytes(4) + b"\0"
+    return struct.pack(">i", len(body)) + body
+
+
 #: As many tagged fields as a section may have, all empty, and one partition of a topic to forget.
 _TAGS = b"\x0a" + b"\0\0" * 10
 _FORGOTTEN = b"\2" + bytes(4) + b"\0"
@@ -229,6 +247,33 @@ def test_many_ids_without_names_in_metadata_are_answered_in_a_short_step() -> No
     assert {(topic.name, topic.error_code) for topic in unknown} == {
         (None, ErrorCode.unknown_topic_id)
     }
+    assert steps.most < MOST
+
+
+@pytest.mark.parametrize(("topics", "partitions"), [(2000, 3), (1, 30_000)])
+def test_a_metadata_response_is_recoded_in_short_steps(topics: int, partitions: int) -> None:
+    """A client may ask for all topics: 10,000 took 40 ms of one step, 100,000 partitions 25 ms."""
+    steps = Stepped(route_before("2.6+"))
+    steps.pass_on(steps.link.requests, request(3, 12, 1, topics=None))
+    steps.sent.clear()
+    answered = _metadata(topics, partitions)
+    behind = metadata_answer(9, 2, {"one": {0: (1, 5)}})
+    steps.pass_on(steps.link.requests, request(3, 12, 2, topics=None))
+    steps.sent.clear()
+    steps.take(steps.link.responses, answered + behind)
+
+    whole = Driven(route_before("2.6+"), budget=Budget(1 << 24, 1 << 26), buffer_size=1 << 22)
+    for number in (1, 2):
+        whole.up(request(3, 12, number, topics=None))
+    whole.down(answered)
+    read = read_response_frame(response_type(3, 12), bytes(whole.to_client))
+    assert [t.name for t in read.topics] == [f"t{n}" for n in range(topics)]
+    assert all(len(t.partitions) == partitions for t in read.topics)
+    assert {t.topic_id.bytes for t in read.topics} == {
+        synthetic_id(CLUSTER, f"t{n}") for n in range(topics)
+    }
+    whole.down(behind)
+    assert steps.sent == whole.to_client
     assert steps.most < MOST
 
 

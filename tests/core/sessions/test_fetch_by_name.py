@@ -188,3 +188,23 @@ def test_the_least_recently_used_session_goes() -> None:
     assert _is_lost(scene.down(_request(2, 1))[0])
     assert not _is_lost(scene.down(_request(1, 2))[0])
     assert not _is_lost(scene.down(_request(3, 1))[0])
+
+
+def test_what_was_right_by_one_view_is_looked_at_again_by_another() -> None:
+    """An address led to another cluster for a while, in which a topic was recreated: the view that
+    is made again knows the new one alone, and has found none recreated either.
+    """
+    scene = _Scene(a=A)
+    scene.open(7, A)
+    scene.view = LeaderView("k")
+    scene.learn("a", B)
+    sent, _ = scene.down(_request(7, 1))
+    assert _is_lost(sent)
+
+
+def test_so_is_what_an_answer_is_about() -> None:
+    scene = _Scene(a=A)
+    _, named = scene.down(_request(topics={A: (0,)}))
+    scene.view = LeaderView("k")
+    scene.learn("a", B)
+    assert at_once(named.names(scene.view)).stale == {"a"}

@@ -1639,6 +1639,7 @@ async def test_a_broker_that_lists_no_broker_teaches_nothing(
                 correlation, version, [], {"t": []}, cluster=cluster, errors={"t": _NO_ANSWER}
             )
 
+        forgotten = own.topics.forgotten
         connected = len(scene.addresses())
         scene.refresher.snooped(scene.route, 12, nothing(1, 12)[4:])
         assert (scene.route.broker.view, scene.route.broker.endpoints) == (own, endpoints)
@@ -1649,7 +1650,7 @@ async def test_a_broker_that_lists_no_broker_teaches_nothing(
         assert len(scene.addresses()) == connected
         for route in scene.routes:
             assert (route.broker.view, route.broker.endpoints) == (own, endpoints)
-        assert own.topics.forgotten == 0
+        assert own.topics.forgotten == forgotten
         assert scene.leader() == Leader(1, 5)
 
 
@@ -1865,6 +1866,24 @@ async def test_what_clients_claim_withholds_nothing_and_asks_little(
         assert _id_reports(scene) == [_OFFERED]
         # Two other brokers, about every ten seconds.
         assert len(scene.net.attempts) - before <= 3 * 2
+
+
+async def test_what_clients_claim_takes_no_hints_from_others(autojump_clock: MockClock) -> None:
+    """Anybody can have the others asked on new connections. For 0.1 s, as long as an error is held,
+    nobody could be asked.
+    """
+    async with _scene(1, before=_all_proxied, synthesize=True) as scene:
+        scene.refresher.doubt(scene.route)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 6), (2, 6), (2, 8)]}
+        scene.brokers[1].answers[METADATA] = _lagging
+        held_at = scene.now
+        scene.hold(epoch=5)
+        await trio.sleep(0.2)
+        ((settled_at, (given,)),) = scene.settled
+        assert given is not None
+        assert (given.leader, given.epoch) == (3, 6)
+        assert settled_at - held_at < 0.03
 
 
 async def test_ids_of_topics_that_brokers_hide_are_not_synthetic(autojump_clock: MockClock) -> None:

@@ -10,6 +10,7 @@ that is reported with one counts as reported without an id.
 
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
+from itertools import count
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -32,14 +33,17 @@ _MOST_FORGOTTEN = 10_000
 _ABSENT_POLLS = 2
 #: Topics of which one step looks up whether a poll has found them.
 _LOOKED_UP_AT_ONCE = 1000
+#: Where each cluster's count of topics that were forgotten begins, far from all others'.
+_COUNTS_FROM = count(0, 1 << 32)
 
 
 class KnownTopics:
     """The topics of one cluster.
 
-    ``partitions``: how many of all topics are known. ``forgotten``: how many topics were forgotten,
-    or found to be recreated, so far; while it stays, no id or name that was known has come to mean
-    another topic, or none. ``on_forgotten`` takes each topic that is forgotten.
+    ``partitions``: how many of all topics are known. ``forgotten``: rises with each topic that was
+    forgotten, or found to be recreated; while it stays, no id or name that was known has come to
+    mean another topic, or none. No two objects have the same. ``on_forgotten`` takes each topic
+    that is forgotten.
     """
 
     def __init__(
@@ -49,7 +53,7 @@ class KnownTopics:
         on_forgotten: Callable[[TopicLeaders], None],
         clock: Clock,
     ) -> None:
-        self.forgotten = 0
+        self.forgotten = next(_COUNTS_FROM)
         self.partitions = 0
         self._cluster_id = cluster_id
         self._changes = changes

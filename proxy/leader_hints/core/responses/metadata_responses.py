@@ -8,9 +8,16 @@ from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.responses.addresses import readdress, readdressed
-from leader_hints.core.responses.outcome import GATHER_ANYWAY, Fault, Instead, Outcome
+from leader_hints.core.responses.outcome import (
+    GATHER_ANYWAY,
+    Fault,
+    Instead,
+    Outcome,
+    read_in_turns,
+)
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import Steps
 
 _SIZE_PREFIX = 4
 #: Largest Metadata response that is read besides being passed on: some 1500 partitions,
@@ -40,9 +47,12 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
     """Convert a whole response to the client's version, with the ids of its topics."""
     if len(frame) < length:
         return GATHER_ANYWAY
+    return read_in_turns(_recoded, notes, exchange, frame, length)
+
+
+def _recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int) -> Steps[Outcome]:
     link, policy = notes.link, exchange.policy
     assert exchange.by_id is not None
-    _snoop(link, exchange.recoded, frame)
 
     def make_id(cluster_id: str, name: str) -> bytes:
         view = link.route.broker.view
@@ -51,13 +61,15 @@ def recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length:
         return synthetic_id(cluster_id, name)
 
     try:
-        pieces = metadata_older.response_up(
+        pieces = yield from metadata_older.response_up(
             frame, exchange.recoded, policy.version, exchange.by_id, make_id
         )
         if policy.rewriter is not None:
             pieces = readdress(link, policy, memoryview(b"".join(pieces)))
     except (WireError, KeyError) as error:
         return Fault(f"Metadata v{exchange.recoded} response: {error}")
+    # Not before the last step, since the first one may be done twice.
+    _snoop(link, exchange.recoded, frame)
     if not metadata_older.is_refusal(frame):
         link.topic_ids.lack(exchange.by_id.unknown)
     return Instead(pieces)

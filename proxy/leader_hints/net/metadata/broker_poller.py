@@ -233,6 +233,9 @@ class BrokerPoller:
                 # In turn as well: all may be lost at once, as behind a firewall that restarts.
                 await self._listener.turn()
                 self._listener.lost(self, reason)
+            elif self.leaving:
+                # Responses may be held that wait for what it answers.
+                continue
             await self._pause.wait(connected=connected)
 
     async def _connect(self) -> BrokerConnection:

@@ -126,6 +126,8 @@ class OtherPollers:
     def _reconnect(self, cluster_id: str) -> Iterator[None]:
         for poller in self.of(cluster_id):
             poller.reconnect()
+            # It counts as two: it connects again at once, while others leave their connections.
+            yield
             yield
 
     def _is_outdated(self, cluster_id: str, node: int) -> bool:
