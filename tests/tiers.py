@@ -46,6 +46,8 @@ _TIERS: Final = {
     "tests/mock/": Tier.TEST,
     "tests/mutants/": Tier.TEST,
     "tests/net/": Tier.UNIT,
+    # It has a real KDC.
+    "tests/net/brokers/test_kerberos.py": Tier.TEST,
     "tests/observe/": Tier.UNIT,
     "tests/pipeline/journal/": Tier.TEST,
     "tests/pipeline/kip951/": Tier.TEST,

@@ -41,6 +41,10 @@ class BrokerError(LeaderHintsError):
     """A broker is at fault: it is out of reach, does not answer, or breaks the protocol."""
 
 
+class LoginError(LeaderHintsError):
+    """A KDC or token endpoint is at fault: it is out of reach, or does not know the proxy."""
+
+
 def places_of(error: BaseException) -> str:
     """Return where an error came from and of what kind it is; no value, as that may be a secret.
 

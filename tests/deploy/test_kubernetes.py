@@ -176,7 +176,7 @@ def bare(rendered: Rendered) -> dict[str, Any]:
         ("mode=both", "mode"),
         ("routes[0].client_tls.mode=maybe", "client_tls"),
         ("routes[0].client_tls.certificates=x", "client_tls"),
-        ("routes[0].sasl.mechanism=GSSAPI", "sasl"),
+        ("routes[0].sasl.mechanism=LDAP", "sasl"),
         ("routes[0].proxy_protocol=yes", "proxy_protocol"),
         ("admin=broker-1:9100", "admin broker-1:9100"),
         ("admin=10.0.0.7:9100", r"admin 10\.0\.0\.7:9100"),

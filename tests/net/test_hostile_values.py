@@ -273,7 +273,7 @@ def test_any_secret_makes_a_first_token_or_is_reported(
     known = _secret(mechanism, monkeypatch, secret)
     reported = ""
     try:
-        assert next(known.converse([]))
+        assert next(known.converse([], ""))
     except ConfigurationError as error:
         reported = str(error)
     assert secret[:9] not in reported
@@ -285,7 +285,7 @@ def test_an_absurd_number_of_rounds_is_refused_at_once(
     monkeypatch: pytest.MonkeyPatch, rounds: str
 ) -> None:
     """A hash of so many would keep a thread for minutes, or for ever."""
-    talk = _secret("SCRAM-SHA-256", monkeypatch, "secret").converse([])
+    talk = _secret("SCRAM-SHA-256", monkeypatch, "secret").converse([], "")
     nonce = next(talk).decode().rpartition("r=")[2]
     before = time.thread_time()
     with pytest.raises(BrokerError, match=r"^its answer breaks SCRAM-SHA-256: "):

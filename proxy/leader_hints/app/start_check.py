@@ -66,8 +66,7 @@ def _of_files(settings: Settings) -> Iterator[ConfigurationError]:
     for route in settings.routes:
         if route.sasl.mechanism != "none":
             try:
-                # A conversation begins with the secret; nothing is sent.
-                next(Credentials(route.sasl).converse([]))
+                Credentials(route.sasl).check()
             except ConfigurationError as error:
                 yield ConfigurationError(f"route {route.name}: sasl: {error}")
     try:

@@ -181,7 +181,12 @@ async def _meet_upstream(
             probe.silence = str(error)
             probe.mechanisms = await _mechanisms(probe) or None
     if scope.cancelled_caught and probe.silence is None and not probe.route.broker.endpoints:
-        probe.silence = f"no answer within {_LEARN:g} s"
+        silent = {
+            "GSSAPI": "the KDC or the broker",
+            "OAUTHBEARER": "the token endpoint or the broker",
+        }
+        who = silent.get(probe.settings.sasl.mechanism, "the broker")
+        probe.silence = f"{who} does not answer within {_LEARN:g} s"
 
 
 async def _learn(probe: _RouteProbe, version: int, patience: float) -> None:

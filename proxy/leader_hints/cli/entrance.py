@@ -36,6 +36,21 @@ _OPTIONS: Final = (
     click.option("--sasl-username", metavar="NAME", help="Of the proxy, for PLAIN and SCRAM."),
     click.option("--sasl-password", metavar="SECRET", help=f"For PLAIN and SCRAM: {_SECRET}"),
     click.option("--sasl-token", metavar="SECRET", help=f"For OAUTHBEARER: {_SECRET}"),
+    click.option(
+        "--sasl-token-endpoint", metavar="URL", help="For OAUTHBEARER: where tokens are fetched."
+    ),
+    click.option(
+        "--sasl-token-endpoint-ca", metavar="FILE", help="Roots of its certificate, as PEM."
+    ),
+    click.option("--sasl-client-id", metavar="ID", help="By which the endpoint knows the proxy."),
+    click.option("--sasl-client-secret", metavar="SECRET", help=f"For the endpoint: {_SECRET}"),
+    click.option("--sasl-scope", metavar="TEXT", help="What tokens are asked for."),
+    click.option("--sasl-principal", metavar="NAME", help="Of the proxy, for GSSAPI."),
+    click.option("--sasl-keytab", metavar="FILE", help="Its keys, for GSSAPI."),
+    click.option("--sasl-ticket-cache", metavar="CACHE", help="Or its tickets, for GSSAPI."),
+    click.option(
+        "--sasl-service-name", metavar="NAME", help="Of the brokers' principals. Default: kafka."
+    ),
 )
 #: By the names of the flags' values.
 _PATHS: Final[Mapping[str, Path]] = {
@@ -48,6 +63,15 @@ _PATHS: Final[Mapping[str, Path]] = {
     "sasl_username": ("sasl", "username"),
     "sasl_password": ("sasl", "password"),
     "sasl_token": ("sasl", "token"),
+    "sasl_token_endpoint": ("sasl", "token_endpoint"),
+    "sasl_token_endpoint_ca": ("sasl", "token_endpoint_ca"),
+    "sasl_client_id": ("sasl", "client_id"),
+    "sasl_client_secret": ("sasl", "client_secret"),
+    "sasl_scope": ("sasl", "scope"),
+    "sasl_principal": ("sasl", "principal"),
+    "sasl_keytab": ("sasl", "keytab"),
+    "sasl_ticket_cache": ("sasl", "ticket_cache"),
+    "sasl_service_name": ("sasl", "service_name"),
 }
 _FLAGS: Final = {"sasl_mechanism": "--sasl"}
 

@@ -6,5 +6,6 @@ Bugs about a broker that cannot be reached or authenticated with are here.
 - name_look_ups: names of brokers are looked up in threads of their own.
 - broker_connection: a connection of the proxy's own, one request at a time.
 - sasl: the proxy's credentials; secret: where they are found.
+- kerberos: tickets, and conversations by GSSAPI. token_endpoint: tokens for OAUTHBEARER.
 - own_connections: knows connections of this process where they come out at its own listeners.
 """

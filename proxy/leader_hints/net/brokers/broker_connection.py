@@ -12,7 +12,7 @@ from leader_hints.apis import sasl_authenticate, sasl_handshake
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.header import request, response_body
 from leader_hints.apis.keys import ApiKey
-from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.errors import BrokerError, ConfigurationError, LoginError
 from leader_hints.net.brokers.broker_stream import peer_of
 from leader_hints.net.brokers.sasl import Conversation, Credentials
 from leader_hints.net.tls import tls_errors
@@ -36,7 +36,8 @@ _LARGEST_OF: Mapping[ApiKey, int] = {
 }
 #: Part of a session's lifetime after which it is renewed, as Java's clients do at the soonest.
 _RENEWED_AFTER = 0.85
-#: Seconds for a step of SASL in a thread: the longest hash that is computed takes some ten.
+#: Seconds for a step of SASL in a thread: the longest hash that is computed takes some ten, and a
+#: KDC that does not answer is given up after some thirty.
 _THREAD_SECONDS = 60.0
 
 
@@ -54,13 +55,17 @@ class BrokerConnection:
         client_id: str,
         timeout: float,
         credentials: Credentials | None = None,
+        host: str = "",
     ) -> None:
-        """``timeout``: seconds in which an answer must have come."""
+        """``timeout``: seconds in which an answer must have come. ``host``: of the broker, as in
+        its Kerberos principal.
+        """
         self.peer = peer_of(stream)
         self._stream = stream
         self._client_id = client_id
         self._timeout = timeout
         self._credentials = credentials
+        self._host = host
         self._authenticate_at = math.inf if credentials is None else -math.inf
         self._correlation_id = 0
         self._received = bytearray()
@@ -122,32 +127,36 @@ class BrokerConnection:
             raise BrokerError(failed)
 
     async def _authenticate(self) -> None:
+        assert self._credentials is not None
         try:
-            lifetime = await self._begin_session()
+            lifetime = await self._begin_session(self._credentials)
         except trio.TooSlowError:
-            what = f"the secret was not read and hashed within {_THREAD_SECONDS:g} s"
+            what = f"{self._credentials.slow} within {_THREAD_SECONDS:g} s"
             raise BrokerError(f"SASL: {what}") from None
         until = trio.current_time() + _RENEWED_AFTER * lifetime
         self._authenticate_at = until if lifetime else math.inf
 
-    async def _begin_session(self) -> float:
+    async def _begin_session(self, credentials: Credentials) -> float:
         """Authenticate; return for how many seconds that holds, 0 for ever.
 
         :raises TooSlowError: secrets are not read and hashed in time.
         """
-        assert self._credentials is not None
         used: list[str] = []
         try:
-            body = sasl_handshake.write_request_body(self._credentials.mechanism)
+            await credentials.prepare(used)
+            body = sasl_handshake.write_request_body(credentials.mechanism)
             reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
-            _check_offer(self._credentials.mechanism, sasl_handshake.read_response(reader))
-            return await self._converse(self._credentials.converse(used))
-        except (BrokerError, ConfigurationError) as error:
-            # In a thread: it reads secrets, and a file may be on a disk that hangs.
-            words = await self._in_thread(self._credentials.hidden, str(error), used)
+            _check_offer(credentials.mechanism, sasl_handshake.read_response(reader))
+            return await self._converse(credentials, credentials.converse(used, self._host))
+        except (BrokerError, ConfigurationError, LoginError) as error:
+            # Where secrets are read in a thread: a file may be on a disk that hangs.
+            if credentials.has_secrets:
+                words = await self._in_thread(credentials.hidden, str(error), used)
+            else:
+                words = credentials.hidden(str(error), used)
             raise BrokerError(f"SASL: {words}") from None
 
-    async def _converse(self, conversation: Conversation) -> float:
+    async def _converse(self, credentials: Credentials, conversation: Conversation) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
         token = await self._in_thread(next, conversation)
         while True:
@@ -155,7 +164,8 @@ class BrokerConnection:
             key, version = ApiKey.SASL_AUTHENTICATE, sasl_authenticate.VERSION
             answer = sasl_authenticate.read_response(await self._ask(key, version, body))
             if answer.error:
-                raise BrokerError(answer.message or f"error {answer.error}")
+                words = answer.message or f"error {answer.error}"
+                raise BrokerError(credentials.refusal(words, self._host))
             try:
                 token = await self._in_thread(_step, conversation, answer.token)
             except _OverError:

@@ -28,6 +28,7 @@ class Connector:
 
     ``tls``: where TLS is spoken. ``server_name``: what must stand in a broker's certificate then,
     "" for the host connected to. ``credentials``: where the proxy's own connections authenticate.
+    ``principal_host``: the host in a broker's Kerberos principal, "" for the one connected to.
     ``speaks_tls``, ``authenticates``: whether it does.
     """
 
@@ -37,18 +38,26 @@ class Connector:
         server_name: str = "",
         credentials: Credentials | None = None,
         open_tcp: OpenStream = open_broker_stream,
+        *,
+        principal_host: str = "",
     ) -> None:
         self._tls = tls
         self._server_name = server_name
         self._credentials = credentials
         self._open_tcp = open_tcp
+        self._principal_host = principal_host
         self.speaks_tls = tls is not None
         self.authenticates = credentials is not None
 
     def to(self, address: Address) -> "Connector":
-        """Return one for the IP addresses of a host, whose certificate has the host's name."""
-        name = self._server_name or address.host
-        return Connector(self._tls, name, self._credentials, self._open_tcp)
+        """Return one for the IP addresses of a host, whose certificate and principal name it."""
+        return Connector(
+            self._tls,
+            self._server_name or address.host,
+            self._credentials,
+            self._open_tcp,
+            principal_host=self._principal_host or address.host,
+        )
 
     async def connect(
         self, address: Address, patience: float, client_id: str, answer: float
@@ -60,7 +69,8 @@ class Connector:
         :raises BrokerError: there is no connection; the text says why.
         """
         stream = await self.open_stream(address, patience)
-        return BrokerConnection(stream, client_id, answer, self._credentials)
+        host = self._principal_host or address.host
+        return BrokerConnection(stream, client_id, answer, self._credentials, host)
 
     async def open_stream(self, address: Address, patience: float) -> trio.abc.Stream:
         """Connect within ``patience`` seconds, TLS handshake included.

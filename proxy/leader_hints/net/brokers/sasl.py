@@ -7,7 +7,9 @@ import trio
 from scramp import ScramClient, ScramException
 
 from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.brokers.kerberos import Kerberos
 from leader_hints.net.brokers.secret import read_secret
+from leader_hints.net.brokers.token_endpoint import TokenEndpoint
 from leader_hints.settings.sasl import SaslSettings
 
 #: Yields what the client says, is sent what the broker answers, and returns when all is said.
@@ -23,26 +25,74 @@ class Credentials:
     """Of one route. Secrets are read for each conversation: new ones need no restart.
 
     ``threads``: those in which that is done. Where secrets hang they hang, and no others.
+    ``slow``: what has not happened where a step takes too long.
     """
 
     def __init__(self, settings: SaslSettings) -> None:
+        """:raises ConfigurationError: the mechanism needs a library that is not installed."""
         self.mechanism: str = settings.mechanism
+        self.slow = "the secret was not read and hashed"
         self.threads = trio.CapacityLimiter(_THREADS)
         self._settings = settings
+        self._kerberos: Kerberos | None = None
+        if settings.mechanism == "GSSAPI":
+            self._kerberos = Kerberos(settings)
+            self.slow = "no ticket: a KDC, a name server or a disk does not answer"
+        self._endpoint: TokenEndpoint | None = None
+        if settings.token_endpoint:
+            self._endpoint = TokenEndpoint(settings, self.threads)
+        self._fetched = ""
         talk: dict[str, Callable[[list[str]], Conversation]] = {
             "PLAIN": self._plain,
             "OAUTHBEARER": self._oauthbearer,
         }
         self._talk = talk.get(settings.mechanism, self._scram)
 
-    def converse(self, used: list[str]) -> Conversation:
-        """Begin a conversation. It reads the disk and computes: step it in a thread.
+    @property
+    def has_secrets(self) -> bool:
+        """Whether there is anything that :meth:`hidden` reads from a disk."""
+        return any(self._sources)
 
-        Its steps raise ConfigurationError where there is no secret, and BrokerError where the
-        broker breaks the rules of the mechanism or does not know the secret itself. ``used``: what
-        it adds the secret to, for :meth:`hidden`.
+    @property
+    def _sources(self) -> tuple[str, ...]:
+        settings = self._settings
+        return settings.password, settings.token, settings.client_secret
+
+    def check(self) -> None:
+        """See that what a conversation needs on this machine is there. It may hang with a disk.
+
+        :raises ConfigurationError: it is not; the text says what and where.
         """
-        return self._talk(used)
+        if self._kerberos is not None:
+            self._kerberos.check()
+        elif self._endpoint is not None:
+            self._endpoint.check()
+        else:
+            # A conversation begins with the secret; nothing is sent.
+            next(self.converse([], ""))
+
+    async def prepare(self, used: list[str]) -> None:
+        """Do before a conversation what needs the network and no thread: fetch a token.
+
+        :raises LoginError: there is no token; the text says why.
+        """
+        if self._endpoint is not None:
+            self._fetched = await self._endpoint.token(used)
+
+    def converse(self, used: list[str], host: str) -> Conversation:
+        """Begin a conversation. It reads the disk and computes, and may ask a KDC: step it in a
+        thread.
+
+        Its steps raise ConfigurationError where there is no secret, LoginError where a KDC gives no
+        ticket, and BrokerError where the broker breaks the rules of the mechanism or does not know
+        the secret itself. ``used``: what it adds the secret to, for :meth:`hidden`. ``host``: of
+        the broker, as in its Kerberos principal.
+        """
+        return self._talk(used) if self._kerberos is None else self._kerberos.converse(host)
+
+    def refusal(self, words: str, host: str) -> str:
+        """Return what an operator should know where a broker refuses, in its ``words``."""
+        return words if self._kerberos is None else self._kerberos.refusal(words, host)
 
     def hidden(self, text: str, used: Iterable[str]) -> str:
         """Return a broker's words, cut, and without any secret that it may have quoted.
@@ -51,7 +101,7 @@ class Credentials:
         present one.
         """
         secrets = [*used]
-        for source in (self._settings.password, self._settings.token):
+        for source in self._sources:
             if source:
                 with contextlib.suppress(ConfigurationError):
                     secrets.append(read_secret(source))
@@ -66,7 +116,7 @@ class Credentials:
 
     def _oauthbearer(self, used: list[str]) -> Conversation:
         """RFC 7628. A broker that refuses says so in a token, and waits for a word on that."""
-        used.append(read_secret(self._settings.token))
+        used.append(self._fetched or read_secret(self._settings.token))
         refusal = yield f"n,,\1auth=Bearer {used[-1]}\1\1".encode()
         if refusal:
             yield b"\1"

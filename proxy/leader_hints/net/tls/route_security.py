@@ -52,9 +52,14 @@ class Security:
     def add(self, route: RouteSettings) -> None:
         """Make the handshake and the connectors of one more route.
 
-        :raises ConfigurationError: a certificate, key or root cannot be used.
+        :raises ConfigurationError: a certificate, key or root cannot be used, or a library is
+            missing.
         """
         files = {group: _read(route, group, settings) for group, settings in _groups(route)}
+        try:
+            credentials = _credentials(route.sasl)
+        except ConfigurationError as error:
+            raise ConfigurationError(f"route {route.name}: sasl: {error}") from None
         self._files += [(route.name, group, read) for group, read in files.items()]
         self.handshakes[route.name] = Handshake(
             files.get("client_tls"),
@@ -62,8 +67,13 @@ class Security:
             seconds=self._handshake_seconds,
         )
         self.connectors[route.name] = Connectors(
-            _connector(files.get("upstream_tls"), route.upstream_tls, route.sasl),
-            _connector(files.get("peer_tls"), route.peer_tls, route.sasl),
+            Connector(
+                files.get("upstream_tls"),
+                route.upstream_tls.server_name,
+                credentials,
+                principal_host=route.sasl.server_name,
+            ),
+            Connector(files.get("peer_tls"), route.peer_tls.server_name, credentials),
         )
 
     def certificates(self) -> Iterator[tuple[str, str, float | None]]:
@@ -188,14 +198,14 @@ def _read(
 def make_connector(tls: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
     """Return the way in to brokers that are no route's yet.
 
-    :raises ConfigurationError: a certificate, key or root cannot be used.
+    :raises ConfigurationError: a certificate, key or root cannot be used, or a library is missing.
     """
-    return _connector(TlsFiles(tls) if tls.enabled else None, tls, sasl)
+    files = TlsFiles(tls) if tls.enabled else None
+    return Connector(files, tls.server_name, _credentials(sasl), principal_host=sasl.server_name)
 
 
-def _connector(tls: TlsFiles | None, settings: BrokerTlsSettings, sasl: SaslSettings) -> Connector:
-    credentials = Credentials(sasl) if sasl.mechanism != "none" else None
-    return Connector(tls, settings.server_name, credentials)
+def _credentials(sasl: SaslSettings) -> Credentials | None:
+    return Credentials(sasl) if sasl.mechanism != "none" else None
 
 
 def make_route(settings: RouteSettings, mode: Mode, config: RouteConfig) -> Route:
