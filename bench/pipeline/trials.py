@@ -19,7 +19,7 @@ from leader_hints_report.batch import run
 from leader_hints_report.generator.fleet import Fleet
 from leader_hints_report.journal.sources import stream
 from leader_hints_report.spark_session import begin
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 from leader_hints_report.streaming import SETTINGS
 from leader_hints_report.streaming import begin as begin_stream
 from tests.harness.maven import BUILD, ROOT
@@ -112,10 +112,10 @@ def whole(
         },
     )
     if warm_up is not None:
-        run(session, str(warm_up), str(_fresh("warm-out")), told=_naming(session, _WARMING))
+        run(session, str(warm_up), str(_fresh("warm-out")), on_step=_naming(session, _WARMING))
     out = _fresh(f"{name}-out")
     start = time.perf_counter()
-    taken = run(session, str(journal), str(out), told=_naming(session, ""))
+    taken = run(session, str(journal), str(out), on_step=_naming(session, ""))
     json_s = time.perf_counter() - start
     again = Store(session, str(out), _naming(session, AGAIN))
     stored_s = _timed(lambda: again.refresh(rebuild=True))
@@ -136,10 +136,10 @@ def whole(
 def _naming(session: SparkSession, suffix: str) -> Callable[[str], None]:
     """Names Spark's jobs by the step that they are of."""
 
-    def told(step: str) -> None:
+    def on_step(step: str) -> None:
         session.sparkContext.setJobDescription(step + suffix)
 
-    return told
+    return on_step
 
 
 @dataclass(frozen=True)

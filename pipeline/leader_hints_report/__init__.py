@@ -1,7 +1,7 @@
 """What leader moves cost a fleet, and what hints save: the journals of many sidecars, on Spark.
 
-Bugs about a run that fails, reads a journal twice, or overwrites what it has stored are here. Those
-about lines are in journal, about figures in tables, about the page in report, about options in
+Bugs about a run that fails, or reads a journal twice, are here. Those about what is stored are in
+store, about lines in journal, about figures in tables, about the page in report, about options in
 commands; those about synthetic journals are in generator.
 
 - batch: one run over what is new; streaming: the same while journals are written.
@@ -15,7 +15,8 @@ commands; those about synthetic journals are in generator.
 Nouns:
 
 - Event: a line of the journal that was understood; Quarantined: one that was not, and why.
-- Encounter: what one client met at one partition, until it was quiet for a while.
+- Encounter: an error or a success of a client at a partition; its payload is what else it says.
+- Episode: a client's errors at a partition, until a success or until it was quiet for a while.
 - Sighting: a leader move as one sidecar saw it; Move: one leader epoch, as all sidecars saw it.
 - Recovery: from a client's first error to its first success, at any sidecar.
 - Incident: moves of a cluster that belong together; its rules distinguish a roll from a failure.

@@ -1,6 +1,6 @@
 """A run over what is new in a journal.
 
-Tested in ``tests/pipeline/test_store.py``.
+Tested in ``tests/pipeline/store/test_folder.py``.
 """
 
 from collections.abc import Callable, Mapping
@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from leader_hints_report.journal import sources
 from leader_hints_report.journal.events import read
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 from leader_hints_report.streaming import take_stream
 
 #: Records of a topic in one batch: a killed run repeats at most these.
@@ -36,7 +36,7 @@ def run(
     rebuild: bool = False,
     kafka: Mapping[str, str] | None = None,
     skip_lost: bool = False,
-    told: Callable[[str], None] = lambda _: None,
+    on_step: Callable[[str], None] = lambda _: None,
 ) -> Taken:
     """Read the new events of ``journal``, and make the tables of ``out``.
 
@@ -46,7 +46,7 @@ def run(
     :raises PipelineError: the journal cannot be read, or another run uses ``out``.
     """
     topic = sources.topic_of(journal)
-    store = Store(session, out, told)
+    store = Store(session, out, on_step)
     with store.opened():
         before = {batch.id for batch in store.batches}
         if topic is None:

@@ -1,6 +1,6 @@
 """Errors that an operator can fix; any other exception is a bug.
 
-Tested in ``tests/pipeline/test_store.py``.
+Tested in ``tests/pipeline/store/test_folder.py``.
 """
 
 

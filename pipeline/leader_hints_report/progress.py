@@ -12,8 +12,8 @@ def steps() -> Iterator[Callable[[str], None]]:
     """Give a function that names the step that begins. Spark shows the progress within one."""
     shown = sys.stderr.isatty()
 
-    def told(step: str) -> None:
+    def on_step(step: str) -> None:
         if shown:
             click.echo(f"leader-hints-report: {step}", err=True)
 
-    yield told
+    yield on_step

@@ -44,6 +44,8 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.ui.enabled": "false",
     "spark.driver.memory": "4g",
+    # Else a job lists more than 32 folders, by a task for each: that is for clusters.
+    "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
 #: Java's classes that plans are built with, by the names that PySpark asks for them.
@@ -201,6 +203,6 @@ def _of_one_machine(master: str) -> dict[str, str]:
     local = _LOCAL_CORES.fullmatch(master)
     if local is None:
         return {}
-    told = local[1] or "1"
-    cores = (os.cpu_count() or 1) if told == "*" else int(told)
+    given = local[1] or "1"
+    cores = (os.cpu_count() or 1) if given == "*" else int(given)
     return {**_LOCAL_DEFAULTS, "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores)}

@@ -15,7 +15,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.events import read
-from leader_hints_report.store import Batch, Store
+from leader_hints_report.store.folder import Store
+from leader_hints_report.store.manifest import Batch
 
 #: What a session with a stream needs, where the user sets nothing else. The stream does not wait
 #: for the making of tables: they share the cores.

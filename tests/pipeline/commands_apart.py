@@ -6,8 +6,11 @@ As a module it is the latter's process: a command in a line of JSON, what it pri
 import json
 import os
 import select
+import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import Final, Self
@@ -70,28 +73,44 @@ class ReportProcess:
         return printed
 
 
-def report_killed(command: str, out: Path, files: int, *arguments: str) -> None:
-    """Run a command; kill it and all of its processes once so many files are in ``out``."""
+@contextmanager
+def report_running(
+    command: str, out: Path, *arguments: str, master: str = "local[1]", log: Path | None = None
+) -> Iterator[subprocess.Popen[str]]:
+    """Have a command run meanwhile; end it and all of its processes."""
     process = processes.start(
-        [sys.executable, "-m", "leader_hints_report.cli", *_arguments(command, out, arguments)],
-        output=Path(os.devnull),
+        [
+            sys.executable,
+            "-m",
+            "leader_hints_report.cli",
+            *_arguments(command, out, arguments, master),
+        ],
+        output=log or Path(os.devnull),
         environment={"PYTHONPATH": PYTHONPATH},
         cwd=ROOT,
     )
-    until = time.monotonic() + _COMMAND_S
     try:
+        yield process
+    finally:
+        processes.end(process)
+
+
+def report_killed(command: str, out: Path, files: int, *arguments: str) -> None:
+    """Run a command; kill it and all of its processes once so many files are in ``out``."""
+    until = time.monotonic() + _COMMAND_S
+    with report_running(command, out, *arguments) as process:
         while process.poll() is None:
             if sum(len(names) for _, _, names in os.walk(out)) >= files:
                 return
             assert time.monotonic() < until, "the command does not end"
             time.sleep(0.01)
-    finally:
-        processes.end(process)
 
 
-def _arguments(command: str, out: Path, more: tuple[str, ...]) -> list[str]:
+def _arguments(
+    command: str, out: Path, more: tuple[str, ...], master: str = "local[1]"
+) -> list[str]:
     settings = [f"--conf={name}={value}" for name, value in SMALL.items()]
-    return [command, f"--out={out}", "--master=local[1]", *settings, *more]
+    return [command, f"--out={out}", f"--master={master}", *settings, *more]
 
 
 def _serve() -> None:

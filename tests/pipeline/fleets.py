@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 from leader_hints_report.batch import Taken, run
 from leader_hints_report.generator.fleet import Fleet
 from leader_hints_report.generator.generation import generate
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 
 FLEET = Fleet(sidecars=6, hours=2, events=3_000, seed=7, hot=0.5)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from leader_hints_report.batch import run
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 
 _RECORDED = Path(__file__).parent / "recorded"
 

@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import Row, SparkSession
 
 from leader_hints_report.batch import run
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 from leader_hints_report.tables.columns import TABLES
 from tests.pipeline.lines import BEGIN, as_text
 from tests.pipeline.true_fleets import Episode, Fleet, make_true_fleet

@@ -39,7 +39,7 @@ def command(
     from leader_hints_report.batch import run
     from leader_hints_report.journal.sources import packages
 
-    with steps() as told:
+    with steps() as on_step:
         taken = run(
             session(packages=packages(journal)),
             journal,
@@ -47,7 +47,7 @@ def command(
             rebuild=rebuild or anew,
             kafka=kafka,
             skip_lost=skip_lost,
-            told=told,
+            on_step=on_step,
         )
     click.echo(
         f"new batches: {taken.batches}; events: {taken.events}; quarantined lines: {taken.bad}; "

@@ -54,12 +54,12 @@ def command(
     Tables have all that has come. Killed and started again, nothing is lost or doubled.
     """
     from leader_hints_report.journal.sources import packages, stream
-    from leader_hints_report.store import Store
+    from leader_hints_report.store.folder import Store
     from leader_hints_report.streaming import SETTINGS, begin, keep_fresh
 
     begun = session(packages=packages(journal), ours=SETTINGS)
-    with steps() as told:
-        store = Store(begun, out, told)
+    with steps() as on_step:
+        store = Store(begun, out, on_step)
         lines = stream(begun, journal, kafka, skip_lost=skip_lost)
         with store.opened():
             query = begin(store, lines, None if once else every)

@@ -23,22 +23,22 @@ _FRESH: Final = 0.3
 
 def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
     """What each client meets at a move."""
-    met = _clients(moves, fleet)
+    episodes = _clients(moves, fleet)
     can, observed = F.col("of")["can"], observes(fleet, F.col("before"))
     could = can & (F.col("luck") > 0.1)
-    met = met.withColumns({"hinted": could & ~observed, "would_hint": could & observed})
+    episodes = episodes.withColumns({"hinted": could & ~observed, "would_hint": could & observed})
     # One that could use a hint and got none finds fresh Metadata at once, now and then.
     fresh = F.col("would_hint") & (F.col("tries") < _FRESH)
     quick = F.col("hinted") | fresh
     # A client with a hint needs one error; others ask two or three times, 40 ms apart.
     errors = F.when(quick, 1).otherwise(F.floor(F.col("tries") * 2) + 1).cast("int")
-    met = met.withColumn("errors", errors)
+    episodes = episodes.withColumn("errors", errors)
     recovery = F.when(quick, 5_000 + F.col("pace") * 30_000).otherwise(
         F.col("errors") * 60_000 + F.col("pace") * 100_000
     )
     reason = F.when(~can, "version_without_field").when(~could, "hold_expired")
     settling = F.when(F.col("luck") > 0.3, "settled").otherwise("metadata_behind")
-    return met.select(
+    return episodes.select(
         "cluster_number",
         "cluster",
         "slot",
@@ -70,11 +70,11 @@ def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
 def _clients(moves: DataFrame, fleet: Fleet) -> DataFrame:
     """Each client at each move, with its software and its luck. A dead broker answers nobody, so
     there are none at failures."""
-    met = moves.where((F.col("before") != F.col("after")) & (F.col("kind") != "failure"))
+    episodes = moves.where((F.col("before") != F.col("after")) & (F.col("kind") != "failure"))
     hot = (F.col("cluster_number") == 0) & (F.col("number") == 0)
     clients = F.when(hot, _CLIENTS + fleet.hot_clients).otherwise(_CLIENTS)
-    met = met.withColumn("client", F.explode(F.sequence(F.lit(1), clients)))
-    met = met.withColumn(
+    episodes = episodes.withColumn("client", F.explode(F.sequence(F.lit(1), clients)))
+    episodes = episodes.withColumn(
         "client_id", F.format_string("app-%s-%d-%d", "topic", "partition", "client")
     )
     software = F.array(
@@ -85,7 +85,7 @@ def _clients(moves: DataFrame, fleet: Fleet) -> DataFrame:
     )
     which = F.floor(chance(fleet.seed, "software", "cluster", "client_id") * len(SOFTWARE))
     of = ("cluster", "topic", "partition", "epoch", "client_id")
-    return met.withColumns(
+    return episodes.withColumns(
         {
             "of": F.element_at(software, which.cast("int") + 1),
             "luck": chance(fleet.seed, "luck", *of),

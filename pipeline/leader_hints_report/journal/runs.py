@@ -51,7 +51,7 @@ def journal_runs(
     over midnight is missing on the later day.
     """
     run = ("day", "sidecar", "run")
-    told = (
+    reported = (
         events.where(F.col("event") == "gap")
         .dropDuplicates([*run, "seq"])
         .groupBy(*run)
@@ -70,7 +70,7 @@ def journal_runs(
     if others is not None:
         counted = counted.unionByName(others.select(*counted.columns))
     counted = counted.withColumn("missing", _missing())
-    return counted.join(told, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
+    return counted.join(reported, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
 
 
 def _missing() -> Column:

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal import events
 from leader_hints_report.journal.files import File, Files
-from leader_hints_report.store import Batch
+from leader_hints_report.store.manifest import Batch
 
 _KAFKA: Final = "kafka://"
 #: Finished files only: a sidecar still writes to ``.jsonl.open``.
@@ -61,7 +61,7 @@ def new_files(session: SparkSession, journal: str, batches: list[Batch]) -> list
     """The finished journal files that are in no batch yet.
 
     A file that is in one and has another size now was not finished, or is another one: its whole
-    content is taken in again, and what it told before is recognised.
+    content is taken in again, and what it had before is recognised.
     """
     found = [file for file in Files(session).found(journal) if _is_json(file)]
     known = {
@@ -105,7 +105,7 @@ def stream(
     """
     topic = topic_of(journal)
     if topic is None:
-        Files(session).found(journal)
+        Files(session).require(journal)
         of_files = session.readStream.options(**_GONE, pathGlobFilter=_JSON_PATTERN)
         if at_once is not None:
             of_files = of_files.option("maxFilesPerTrigger", at_once)

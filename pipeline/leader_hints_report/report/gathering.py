@@ -14,6 +14,7 @@ from leader_hints_report.journal.files import Files
 from leader_hints_report.report import listings
 from leader_hints_report.report.costs import (
     KINDS,
+    before_after,
     cost,
     days_with_journals,
     hourly,
@@ -26,7 +27,7 @@ from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Row
 from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.savings import CLIENT_VERSION, saved
 from leader_hints_report.report.upgrades import upgrade_to
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
 from leader_hints_report.tables.hints import OBSERVED
 from leader_hints_report.tables.incidents import members
@@ -48,13 +49,13 @@ Gather = Callable[[Tables], DataFrame]
 def gather(
     session: SparkSession,
     folder: str,
-    told: Callable[[str], None],
+    on_step: Callable[[str], None],
     period: Period = _ALL_DAYS,
 ) -> Numbers:
     """Make the rows of all listings; each costs one query.
 
-    ``folder``: what `batch` or `stream` wrote. ``told``: is called with a word for each query.
-    ``period``: the days that the report is about.
+    ``folder``: what `batch` or `stream` wrote. ``on_step``: is called with a word for each query.
+    ``period``: the days that the report is about, and those that are compared.
 
     :raises PipelineError: there is no such folder, or a table cannot be read.
     """
@@ -65,7 +66,7 @@ def gather(
         )
     tables = Tables(Store(session, folder), period)
     try:
-        found = _found(tables, told)
+        found = _found(tables, on_step)
     except Py4JJavaError as error:
         if _UNREADABLE not in str(error):
             raise
@@ -75,17 +76,20 @@ def gather(
         ) from None
     name = listings.SOFTWARE.name
     found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
-    first, last = (None if day is None else day.isoformat() for day in period)
-    return Numbers(listings=found, first_day=first, last_day=last)
+    first, last, change = (None if day is None else day.isoformat() for day in period)
+    return Numbers(listings=found, first_day=first, last_day=last, change_day=change)
 
 
-def _found(tables: Tables, told: Callable[[str], None]) -> dict[str, Rows]:
+def _found(tables: Tables, on_step: Callable[[str], None]) -> dict[str, Rows]:
     hours = hourly(tables).persist()
     of_hours = {listings.COST: cost, listings.SOFTWARE: software}
     found = {}
     try:
         for listing in listings.LISTINGS:
-            told(listing.title)
+            on_step(listing.title)
+            if listing is listings.BEFORE_AFTER and tables.period.change is None:
+                found[listing.name] = Rows(rows=())
+                continue
             if listing in of_hours:
                 frame = of_hours[listing](hours, tables)
             else:
@@ -222,7 +226,7 @@ def _incident_parts(tables: Tables) -> DataFrame:
 
 def _days(tables: Tables) -> DataFrame:
     of_kind = {f"{name}_ms": F.sum(F.when(kind() == name, lost())) for name in KINDS}
-    met = (
+    episodes = (
         tables.table(columns.RECOVERIES.name)
         .groupBy("day")
         .agg(*_costs(), *(total.alias(name) for name, total in of_kind.items()))
@@ -234,7 +238,7 @@ def _days(tables: Tables) -> DataFrame:
     )
     found = tables.table(columns.INCIDENTS.name).groupBy("day").agg(F.count("*").alias("incidents"))
     days = days_with_journals(tables)
-    for frame in (moves, found, met):
+    for frame in (moves, found, episodes):
         days = days.join(frame, "day", "full")
     return days.orderBy(F.desc("day"))
 
@@ -274,12 +278,12 @@ def _coverage(tables: Tables) -> DataFrame:
         )
         for figure in _recoveries_of(name, kind)
     ]
-    met = tables.table(columns.RECOVERIES.name)
+    episodes = tables.table(columns.RECOVERIES.name)
     none = F.sum(F.when(takes_none(), F.col("errors")).otherwise(0)).alias("cannot")
-    recoveries = met.groupBy(*CLIENT_VERSION).agg(none, *of_kind)
+    recoveries = episodes.groupBy(*CLIENT_VERSION).agg(none, *of_kind)
     return (
         errors.join(recoveries, [*CLIENT_VERSION], "left")
-        .join(saved(met), [*CLIENT_VERSION], "left")
+        .join(saved(episodes), [*CLIENT_VERSION], "left")
         .orderBy(F.desc("errors"), *CLIENT_VERSION)
     )
 
@@ -382,6 +386,7 @@ def _quarantine(tables: Tables) -> DataFrame:
 
 
 _GATHERED: Final[dict[Listing, Gather]] = {
+    listings.BEFORE_AFTER: before_after,
     listings.DAYS: _days,
     listings.HOURS: _hours,
     listings.CLUSTERS: _clusters,

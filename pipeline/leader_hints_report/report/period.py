@@ -3,20 +3,37 @@
 Tested in ``tests/pipeline/report/test_gathering.py``.
 """
 
-from datetime import date
-from typing import NamedTuple
+from datetime import date, timedelta
+from typing import Final, NamedTuple
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.store import Store
+from leader_hints_report.store.folder import Store
+
+#: The parts of a period.
+BEFORE: Final = "before"
+AFTER: Final = "after"
 
 
 class Period(NamedTuple):
-    """Days in UTC, both included; ``None``: no bound."""
+    """Days in UTC, both included; ``None``: no bound. ``change``: the day from which on something
+    was different, to be compared with the days before; ``None``: nothing is."""
 
     first: date | None = None
     last: date | None = None
+    change: date | None = None
+
+    @property
+    def parts(self) -> "dict[str, Period]":
+        """The days before the change and those from then on, by their names; none without one."""
+        if self.change is None:
+            return {}
+        last, first = self.change - timedelta(days=1), self.change
+        return {
+            BEFORE: Period(self.first, last if self.last is None else min(self.last, last)),
+            AFTER: Period(first if self.first is None else max(self.first, first), self.last),
+        }
 
 
 class Tables(NamedTuple):

@@ -26,7 +26,7 @@ def stretch() -> Column:
     return F.floor(F.unix_micros("first_error") / (_STRETCH_S * 1_000_000))
 
 
-def saved(met: DataFrame) -> DataFrame:
+def saved(episodes: DataFrame) -> DataFrame:
     """What hints saved, by client version, with an interval; only of those where it can be said.
 
     Elections are slow where a hold expires, so such recoveries are longer than any with a hint
@@ -37,7 +37,7 @@ def saved(met: DataFrame) -> DataFrame:
     kind = F.when(kinds["with"], "with").when(kinds["observed"], "observed")
     of_cluster = (*CLIENT_VERSION, "cluster")
     stretches = (
-        met.where(kind.isNotNull() & F.col("recovery_ms").isNotNull())
+        episodes.where(kind.isNotNull() & F.col("recovery_ms").isNotNull())
         .groupBy(*of_cluster, kind.alias("kind"), stretch().alias("stretch"))
         .agg(F.count("*").alias("n"), F.sum("recovery_ms").alias("took"))
     )

@@ -12,10 +12,10 @@ from leader_hints_report.tables.columns import BROKER_HOURS
 _KEY = ("day", "cluster", "node", "hour")
 
 
-def broker_hours(moves: DataFrame, refused: DataFrame) -> DataFrame:
-    """The table of that name. ``refused``: of
-    :func:`leader_hints_report.tables.recoveries.refusals`, each error at the broker that answered.
-    """
+def broker_hours(moves: DataFrame, errors: DataFrame) -> DataFrame:
+    """The table of that name. ``errors``: of
+    :func:`leader_hints_report.tables.recoveries.errors_in_order`; each is counted at the broker
+    that answered."""
     none, one = F.lit(0).cast("long"), F.lit(1).cast("long")
     changed = moves.where("moved")
     left = changed.select(
@@ -31,7 +31,7 @@ def broker_hours(moves: DataFrame, refused: DataFrame) -> DataFrame:
         F.lit(0.0).alias("lost_ms"),
     )  # fmt: skip
     counted = ~F.col("twin")
-    met = refused.select(
+    answered = errors.where(~F.col("success")).select(
         day_of(F.timestamp_micros("at")).alias("day"), "cluster", "node",
         _hour_of(F.col("at")).alias("hour"),
         none.alias("left"), none.alias("joined"),
@@ -39,7 +39,7 @@ def broker_hours(moves: DataFrame, refused: DataFrame) -> DataFrame:
         (counted & F.col("hinted")).cast("long").alias("hints"),
         (F.col("waited_us") / 1000).alias("lost_ms"),
     )  # fmt: skip
-    together = left.unionAll(joined).unionAll(met).where(F.col("node") >= 0)
+    together = left.unionAll(joined).unionAll(answered).where(F.col("node") >= 0)
     sums = [F.sum(name).alias(name) for name in ("left", "joined", "errors", "hints", "lost_ms")]
     return together.groupBy(*_KEY).agg(*sums).select(*BROKER_HOURS.schema.fieldNames())
 

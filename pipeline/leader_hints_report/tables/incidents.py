@@ -91,15 +91,15 @@ def incidents(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
         holds = F.expr(rule.holds)
         kind = F.when(holds, rule.kind).otherwise(kind)
         words = F.when(holds, rule.words).otherwise(words)
-    told = facts.withColumns({"kind": kind, "rule": words})
-    met = _met(facts, recoveries)
+    judged = facts.withColumns({"kind": kind, "rule": words})
+    meanwhile = _encounters(facts, recoveries)
     # A broker that is down answers nobody, so nothing was measured.
     measured = (F.col("kind") != "failure") | F.col("errors").isNotNull()
 
     def of(name: str, none: Column) -> Column:
         return F.when(measured, F.coalesce(name, none)).alias(name)
 
-    return told.join(met, ["cluster", "incident"], "left").select(
+    return judged.join(meanwhile, ["cluster", "incident"], "left").select(
         "incident",
         "kind",
         "rule",
@@ -247,21 +247,21 @@ def members(spans: DataFrame, recoveries: DataFrame) -> DataFrame:
     # A client that was not seen to recover failed for as long as its success was waited for.
     unseen_ms = F.when(F.col("recovery_ms").isNull(), PATIENCE_S * 1000).otherwise(0)
     lasted_ms = F.greatest(F.col("lost_ms") + unseen_ms, "hold_ms")
-    met = recoveries.withColumns(
+    lasting = recoveries.withColumns(
         {
             "at": at,
             "over_at": at + lasted_ms * 1000,
             "stretch": F.floor(at / stretch).cast("long"),
         }
     )
-    inside = met.join(F.broadcast(bounds), ["cluster", "stretch"]).where(
+    inside = lasting.join(F.broadcast(bounds), ["cluster", "stretch"]).where(
         F.col("at").between(F.col("from_at"), F.col("until_at"))
         & (F.col("over_at") >= F.col("began_at"))
     )
     return inside.select(*recoveries.columns, "incident")
 
 
-def _met(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
+def _encounters(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
     """What clients met in each incident."""
     return (
         members(facts, recoveries)

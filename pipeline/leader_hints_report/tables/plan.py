@@ -1,11 +1,10 @@
 """All tables, from events.
 
-Tested in ``tests/pipeline/test_store.py``.
+Tested in ``tests/pipeline/store/test_folder.py``.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
@@ -24,24 +23,18 @@ from leader_hints_report.tables.moves import (
     sighted,
     wrong_clocks,
 )
-from leader_hints_report.tables.recoveries import recoveries, refusals
+from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
 
-#: Makes a table from the table of recoveries.
-Derive = Callable[[DataFrame], DataFrame]
-
 
 @contextmanager
-def answers(
-    events: DataFrame, other_runs: DataFrame
-) -> Iterator[tuple[dict[str, DataFrame], dict[str, Derive]]]:
+def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, DataFrame]]:
     """Give the tables by name, from events with ``part`` and ``day``. ``other_runs``: what is there
     of the table `journal_runs` of other days.
 
-    Those that are made of the table of recoveries are given as functions of it: it is large, so it
-    is read again where it was written, and not kept besides. What else several tables are made of
-    is kept on the way, and let go at the end. :func:`typed` makes them what is promised.
+    What several tables are made of is kept on the way, and let go at the end. :func:`typed` makes
+    them what is promised.
     """
     kept: list[DataFrame] = []
 
@@ -49,34 +42,35 @@ def answers(
         kept.append(frame.persist())
         return frame
 
+    def of_part(*parts: str) -> DataFrame:
+        return events.where(F.col("part").isin(*parts))
+
     try:
-        events = events.where(F.col("part") != OVER)
-        words_ = keep(words(events))
-        met = events.where(F.col("part").isin(ENCOUNTER, OPEN_PART))
-        encounters = completed(met, keep(learned_later(met, words_)))
-        epochs = keep(sighted(events.where(F.col("part") == MOVE)))
-        wrong = keep(wrong_clocks(epochs))
-        seen = keep(leader_moves(epochs, wrong))
-        encounters = on_true_days(encounters, wrong)
-        skew = keep(clock_skew(seen, encounters))
-        right = corrections(skew)
-        moves = keep(named(corrected(seen, right)))
-        samples = events.where(F.col("part") == LATENCY)
-        tables = {
-            "recoveries": recoveries(encounters, right),
+        words_ = events.where(F.col("part") != OVER).transform(words).transform(keep)
+        encounters = of_part(ENCOUNTER, OPEN_PART)
+        epochs = of_part(MOVE).transform(sighted).transform(keep)
+        wrong = epochs.transform(wrong_clocks).transform(keep)
+        seen = epochs.transform(leader_moves, wrong).transform(keep)
+        encounters = encounters.transform(
+            completed, encounters.transform(learned_later, words_).transform(keep)
+        ).transform(on_true_days, wrong)
+        skew = seen.transform(clock_skew, encounters).transform(keep)
+        right = skew.transform(corrections)
+        moves = seen.transform(corrected, right).transform(named).transform(keep)
+        errors = encounters.transform(errors_in_order, right).transform(keep)
+        episodes = errors.transform(recoveries)
+        yield {
+            "recoveries": episodes,
             "leader_moves": moves,
-            "latencies": latencies(samples, repeated(words_)),
+            "latencies": of_part(LATENCY).transform(latencies, words_.transform(repeated)),
             "clock_skew": skew,
-            "broker_hours": broker_hours(moves, refusals(encounters, right)),
-            "journal_runs": journal_runs(words_, events.where(F.col("part") == REST), other_runs),
+            "broker_hours": moves.transform(broker_hours, errors),
+            "journal_runs": words_.transform(journal_runs, of_part(REST), other_runs),
+            "incidents": moves.transform(incidents, episodes),
+            "hint_effectiveness": episodes.transform(hint_effectiveness),
+            "hint_misses": episodes.transform(hint_misses),
+            "clients_without_hints": episodes.transform(clients_without_hints),
         }
-        derived: dict[str, Derive] = {
-            "incidents": partial(incidents, moves),
-            "hint_effectiveness": hint_effectiveness,
-            "hint_misses": hint_misses,
-            "clients_without_hints": clients_without_hints,
-        }
-        yield tables, derived
     finally:
         for frame in kept:
             frame.unpersist()

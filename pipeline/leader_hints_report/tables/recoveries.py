@@ -8,7 +8,8 @@ in the order of their corrected times, wherever they were seen, and read from th
     |- an episode ----|  (no error)      a pause: two episodes
 
 One shuffle and one sort find all episodes, however many errors one has: what an episode's first
-error was is carried along, and read off where the episode ends.
+error was is carried along, and read off where the episode ends. The same pass says how long the
+client waited after each error, which is charged to the broker that answered.
 """
 
 from collections.abc import Callable
@@ -34,7 +35,7 @@ _WRONG_MS: Final = 1000.0
 _PLACE: Final = ("place", "place_too")
 _ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
 #: A row's columns besides its key.
-_SAID: Final = (
+_PAYLOAD: Final = (
     *("sidecar", "node", "hinted", "observed", "reason", "settling", "hold_ms", "leader", "epoch"),
     *("epoch_before", "software", "software_version", "day"),
 )
@@ -46,59 +47,51 @@ def arrived_at(event: Column, time: Column, hold_ms: Column) -> Column:
     return F.unix_micros(time) - held
 
 
-def recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
-    """The table of that name.
+def errors_in_order(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """All errors of clients, and the successes that end an episode: ``at``, microseconds since
+    1970, ``success``, ``cluster``, ``node``, ``hinted``.
 
-    ``corrections``: of :func:`leader_hints_report.tables.skew.corrections`. Events that came twice
-    count once.
+    ``twin``: it came twice and is counted with the other one. ``waited_us``: until the client's
+    next error, or its success. ``episode``: what the table of recoveries says, where one ends.
+    ``corrections``: of :func:`leader_hints_report.tables.skew.corrections`.
     """
-    rows = _beside(_met(events, corrections))
-    in_order = _places_in_order()
-    success = F.col("success")
+    rows = events.transform(_encounters, corrections).transform(_beside)
+    success, payload = F.col("success"), F.col("payload")
     begins = ~success & (F.col("success_before") | F.col("paused"))
     ends_well = success & ~F.col("success_before") & ~F.col("paused")
     # An error behind an error goes on with it, unless there was a pause.
     gives_up = ~success & (F.col("success_next").isNull() | F.col("paused_next"))
     counted = (~success & ~F.col("twin")).cast("int")
-    before = in_order.rowsBetween(Window.unboundedPreceding, Window.currentRow)
-    given, would_give = _hinted(F.col("said")), _would_hint(F.col("said"))
+    before = _places_in_order().rowsBetween(Window.unboundedPreceding, Window.currentRow)
+    waited = F.when(F.col("paused_next"), 0).otherwise(F.col("next_at") - F.col("at"))
     rows = rows.select(
         *_ORDER,
-        "said",
+        "payload",
+        "twin",
+        F.coalesce(waited, F.lit(0)).alias("waited_us"),
         begins.alias("begins"),
         (ends_well | gives_up).alias("ends"),
         F.sum(counted).over(before).alias("errors"),
-        F.sum(counted * given.cast("int")).over(before).alias("hints"),
-        F.sum(counted * would_give.cast("int")).over(before).alias("would_hints"),
-    )
-    # Each beginning has one end, and stands right before it once all between are left out.
-    bounds = rows.where(F.col("begins") | F.col("ends"))
-    first = F.struct("at", "run", "errors", "hints", "would_hints", "said")
-    bounds = bounds.withColumn("before", F.lag(first).over(in_order))
-    bounds = bounds.withColumn("first", F.when(F.col("begins"), first).otherwise(F.col("before")))
-    return _told(bounds.where("ends"))
-
-
-def refusals(events: DataFrame, corrections: DataFrame) -> DataFrame:
-    """The errors of all episodes: ``at``, microseconds since 1970, ``cluster``, ``node``,
-    ``hinted``; ``twin``: it came twice and is counted with the other one.
-
-    ``waited_us``: until the client's next error, or its success. So all of an episode add up to
-    what it lost, whichever brokers answered. Arguments: see :func:`recoveries`.
-    """
-    rows = _beside(_met(events, corrections))
-    said = F.col("said")
-    until = F.lead("at").over(_places_in_order())
-    waited = F.when(F.col("paused_next"), 0).otherwise(until - F.col("at"))
-    errors = rows.withColumn("waited_us", F.coalesce(waited, F.lit(0))).where(~F.col("success"))
-    return errors.select(
+        F.sum(counted * _hinted(payload).cast("int")).over(before).alias("hints"),
+        F.sum(counted * _would_hint(payload).cast("int")).over(before).alias("would_hints"),
+    ).where(~success | F.col("ends"))
+    first = F.struct("at", "run", "errors", "hints", "would_hints", "payload")
+    first = F.last(F.when(F.col("begins"), first), ignorenulls=True).over(before)
+    return rows.withColumn("first", first).select(
         "at",
-        said["cluster"].alias("cluster"),
-        said["node"].alias("node"),
-        _hinted(said).alias("hinted"),
+        "success",
+        payload["cluster"].alias("cluster"),
+        payload["node"].alias("node"),
+        _hinted(payload).alias("hinted"),
         "twin",
         "waited_us",
+        F.when(F.col("ends"), _episode()).alias("episode"),
     )
+
+
+def recoveries(errors: DataFrame) -> DataFrame:
+    """The table of that name, from :func:`errors_in_order`."""
+    return errors.where(F.col("episode").isNotNull()).select("episode.*")
 
 
 def _places_in_order() -> WindowSpec:
@@ -106,8 +99,8 @@ def _places_in_order() -> WindowSpec:
 
 
 def _beside(rows: DataFrame) -> DataFrame:
-    """Rows of :func:`_met`, and what stands beside each: whether it is a line that came twice, a
-    success, or a pause."""
+    """Rows of :func:`_encounters`, and what stands beside each: whether it is a line that came
+    twice, a success, or a pause."""
     in_order = _places_in_order()
     same = (F.lag("run").over(in_order) == F.col("run")) & (
         F.lag("seq").over(in_order) == F.col("seq")
@@ -122,13 +115,14 @@ def _beside(rows: DataFrame) -> DataFrame:
             "paused": F.coalesce(F.col("at") - F.lag("at").over(in_order) > pause, F.lit(False)),
             "success_next": F.lead("success").over(in_order),
             "paused_next": F.lead("at").over(in_order) - F.col("at") > pause,
+            "next_at": F.lead("at").over(in_order),
         }
     )
 
 
-def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
-    """Errors and successes: what they are put in order by, and ``said``, what they say, which is
-    one column, since rows are copied column by column from each window to the next.
+def _encounters(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    """Errors and successes: what they are put in order by, and ``payload``, what else they say,
+    which is one column, since rows are copied column by column from each window to the next.
 
     Clients and partitions are distinguished by 128 bits of hash in place of their words, runs by
     64.
@@ -148,7 +142,7 @@ def _met(events: DataFrame, corrections: DataFrame) -> DataFrame:
         (event == "recovery").alias("success"),
         F.xxhash64("run").alias("run"),
         "seq",
-        F.struct(*KEY, *_SAID, bound.alias("bound_ms")).alias("said"),
+        F.struct(*KEY, *_PAYLOAD, bound.alias("bound_ms")).alias("payload"),
     )
     return rows.withColumn("at", _in_order_of_epochs()).drop("released", "after")
 
@@ -167,7 +161,7 @@ def _in_order_of_epochs() -> Column:
 
     def of_error(name: str) -> Column:
         # Not all that it says: that would be copied.
-        return F.lead(F.col("said")[name]).over(in_order)
+        return F.lead(F.col("payload")[name]).over(in_order)
 
     before_at = other(F.lag, "at")
     ends_none = F.coalesce(other(F.lag, "success"), F.lit(True)) | (
@@ -180,29 +174,29 @@ def _in_order_of_epochs() -> Column:
         & (other(F.lead, "run") != F.col("run"))
         & (
             F.coalesce(other(F.lead, "after") <= F.col("after"), F.lit(False))
-            | (of_error("leader") == F.col("said")["node"])
+            | (of_error("leader") == F.col("payload")["node"])
         )
     )
-    known_ms = F.col("said")["bound_ms"] + of_error("bound_ms")
+    known_ms = F.col("payload")["bound_ms"] + of_error("bound_ms")
     wrong_us = F.coalesce(known_ms, F.lit(_WRONG_MS)) * 1000
     released = other(F.lead, "released")
     return F.when(follows & (released - F.col("at") <= wrong_us), released).otherwise(F.col("at"))
 
 
-def _hinted(said: Column) -> Column:
+def _hinted(payload: Column) -> Column:
     """Whether an error was answered with a hint, and not only counted."""
-    return said["hinted"] & ~said["observed"]
+    return payload["hinted"] & ~payload["observed"]
 
 
-def _would_hint(said: Column) -> Column:
+def _would_hint(payload: Column) -> Column:
     """Whether an error would have been answered with a hint, and was only counted."""
-    return said["hinted"] & said["observed"]
+    return payload["hinted"] & payload["observed"]
 
 
-def _told(ends: DataFrame) -> DataFrame:
-    """Rows of the table, from the rows at which episodes end."""
+def _episode() -> Column:
+    """A row of the table as a struct, where an episode ends."""
     first, success = F.col("first"), F.col("success")
-    began, ended = first["said"], F.col("said")
+    began, ended = first["payload"], F.col("payload")
     errors = F.col("errors") - first["errors"] + 1
     one_clock = F.col("run") == first["run"]
     # The clocks of one day are compared with each other.
@@ -242,4 +236,4 @@ def _told(ends: DataFrame) -> DataFrame:
         "epoch": F.when(success, ended["epoch"]),
         "day": day_of(F.timestamp_micros(first["at"])),
     }
-    return ends.select(*(columns[name].alias(name) for name in RECOVERIES.schema.fieldNames()))
+    return F.struct(*(columns[name].alias(name) for name in RECOVERIES.schema.fieldNames()))

@@ -23,8 +23,8 @@ def learned_later(encounters: DataFrame, words_: DataFrame) -> DataFrame:
     :func:`leader_hints_report.journal.runs.words`; the other events of a run tell its cluster, if
     all are of one.
     """
-    said = encounters.select(*_ROUTE, "cluster", "node").distinct()
-    of_routes = said.groupBy(*_ROUTE).agg(
+    known = encounters.select(*_ROUTE, "cluster", "node").distinct()
+    of_routes = known.groupBy(*_ROUTE).agg(
         F.max(F.col("cluster").isNull() | F.col("node").isNull()).alias("lacks"),
         _only("cluster").alias("of_route"),
         _only("node").alias("later_node"),

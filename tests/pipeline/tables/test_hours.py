@@ -3,7 +3,7 @@
 from pyspark.sql import SparkSession
 
 from leader_hints_report.tables.hours import broker_hours
-from leader_hints_report.tables.recoveries import recoveries, refusals
+from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from tests.pipeline.lines import error, frame, success
 
 _NOTHING = """
@@ -35,7 +35,8 @@ def test_each_broker_is_charged_for_its_own_errors(spark: SparkSession) -> None:
     )
     nothing = spark.sql(_NOTHING).limit(0)
     moves = spark.sql(_MOVE)
-    rows = broker_hours(moves, refusals(stored, nothing)).orderBy("node", "hour").collect()
+    errors = errors_in_order(stored, nothing)
+    rows = broker_hours(moves, errors).orderBy("node", "hour").collect()
     names = ("node", "hour", "left", "joined", "errors", "hints", "lost_ms")
     assert [tuple(row[name] for name in names) for row in rows] == [
         (1, 3, 1, 0, 1, 0, 3000.0),
@@ -44,5 +45,5 @@ def test_each_broker_is_charged_for_its_own_errors(spark: SparkSession) -> None:
         (2, 4, 0, 0, 2, 1, 10_000.0),
         (3, 4, 0, 0, 2, 0, 0.0),
     ]
-    lost = sum(row["lost_ms"] for row in recoveries(stored, nothing).collect())
+    lost = sum(row["lost_ms"] for row in recoveries(errors).collect())
     assert lost == sum(row["lost_ms"] for row in rows)

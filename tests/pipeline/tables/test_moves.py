@@ -9,7 +9,7 @@ from pyspark.sql import functions as F
 
 from leader_hints_report.tables.incidents import incidents, named
 from leader_hints_report.tables.moves import corrected, leader_moves, sighted, wrong_clocks
-from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.skew import ENOUGH, clock_skew, corrections
 from tests.pipeline.lines import BEGIN, Event, error, frame, move, success
 
@@ -98,7 +98,9 @@ def test_with_few_common_moves_no_clock_is_corrected(spark: SparkSession) -> Non
 def _kinds(spark: SparkSession, events: list[Event]) -> list[Any]:
     stored = frame(spark, events)
     nothing = corrections(clock_skew(_moves(stored), stored))
-    told = incidents(named(_moves(stored)), recoveries(stored, nothing))
+    told = incidents(
+        named(_moves(stored)), stored.transform(errors_in_order, nothing).transform(recoveries)
+    )
     return told.orderBy("began").collect()
 
 

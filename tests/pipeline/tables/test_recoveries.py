@@ -4,10 +4,10 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 from leader_hints_report.tables.hints import hint_effectiveness
-from leader_hints_report.tables.recoveries import PATIENCE_S, recoveries
+from leader_hints_report.tables.recoveries import PATIENCE_S, errors_in_order, recoveries
 from tests.pipeline.lines import BEGIN, Event, error, frame, success
 
 _CORRECTIONS = """
@@ -16,14 +16,18 @@ _CORRECTIONS = """
 """
 
 
-def _told(spark: SparkSession, events: list[Event]) -> list[dict[str, Any]]:
+def _recoveries(events: DataFrame, corrections: DataFrame) -> DataFrame:
+    return events.transform(errors_in_order, corrections).transform(recoveries)
+
+
+def _rows_of(spark: SparkSession, events: list[Event]) -> list[dict[str, Any]]:
     nothing = spark.sql(_CORRECTIONS).limit(0)
-    rows = recoveries(frame(spark, events), nothing).orderBy("client_id", "first_error")
+    rows = _recoveries(frame(spark, events), nothing).orderBy("client_id", "first_error")
     return [row.asDict() for row in rows.collect()]
 
 
 def test_a_recovery_at_another_sidecar_ends_the_errors(spark: SparkSession) -> None:
-    (row,) = _told(
+    (row,) = _rows_of(
         spark,
         [
             error(0.010, 1, hold_ms=10.0, hinted=True, leader=2, epoch=5, node=1, epoch_before=4),
@@ -41,7 +45,7 @@ def test_a_recovery_at_another_sidecar_ends_the_errors(spark: SparkSession) -> N
 
 
 def test_a_hint_that_was_not_enough_was_not_used(spark: SparkSession) -> None:
-    (row,) = _told(
+    (row,) = _rows_of(
         spark,
         [
             error(0, 1, hinted=True, leader=2, node=1),
@@ -53,7 +57,7 @@ def test_a_hint_that_was_not_enough_was_not_used(spark: SparkSession) -> None:
 
 
 def test_a_hint_that_was_only_counted_is_none(spark: SparkSession) -> None:
-    (row,) = _told(spark, [error(0, 1, hinted=True, observed=True, leader=2), success(0.05, 2)])
+    (row,) = _rows_of(spark, [error(0, 1, hinted=True, observed=True, leader=2), success(0.05, 2)])
     assert (row["hints"], row["hinted"], row["would_hint"], row["used"]) == (0, False, True, False)
     assert row["uncertain_ms"] == 0
 
@@ -62,14 +66,14 @@ def test_hints_that_would_have_been_given_are_as_many_as_errors(spark: SparkSess
     observed = [error(n, n, hinted=True, observed=True, leader=2) for n in range(9)]
     other = [error(0, 20, client_id="other", observed=True, reason="hold_expired")]
     stored = frame(spark, [*observed, success(9, 9), *other])
-    met = recoveries(stored, spark.sql(_CORRECTIONS).limit(0))
+    met = _recoveries(stored, spark.sql(_CORRECTIONS).limit(0))
     assert [row["would_hints"] for row in met.orderBy("client_id").collect()] == [9, 0]
     (row,) = hint_effectiveness(met).collect()
     assert (row["errors"], row["given"], row["would_give"], row["episodes"]) == (10, 0, 9, 2)
 
 
 def test_what_came_of_an_error_that_waited_is_of_the_first_one(spark: SparkSession) -> None:
-    waited, later = _told(
+    waited, later = _rows_of(
         spark,
         [
             error(0.05, 1, settling="settled", reason="not_usable_by_client", hold_ms=50.0),
@@ -86,7 +90,7 @@ def test_clocks_are_corrected_before_events_are_put_in_order(spark: SparkSession
     """The clock of ``b`` is 100 ms behind: its success seems to come before the error."""
     known = spark.sql(_CORRECTIONS)
     events = [error(0, 1), success(-0.060, 1, sidecar="b")]
-    (row,) = recoveries(frame(spark, events), known).collect()
+    (row,) = _recoveries(frame(spark, events), known).collect()
     assert row["recovery_ms"] == 40.0
     assert row["uncertain_ms"] == 3.5
 
@@ -112,7 +116,7 @@ def test_a_success_that_seems_to_come_before_its_error_ends_it(spark: SparkSessi
             error(0, 10 + number, client_id=client, hinted=True, leader=2, epoch=5),
             success(seconds, 3 + number, client_id=client, sidecar=sidecar, epoch=epoch),
         ]
-    rows = {row["client_id"]: row for row in _told(spark, events)}
+    rows = {row["client_id"]: row for row in _rows_of(spark, events)}
     assert (rows["app"]["recovery_ms"], rows["app"]["used"]) == (3.0, True)
     assert rows["app"]["uncertain_ms"] is None
     assert rows["fetch"]["recovery_ms"] == rows["early"]["recovery_ms"] == 0.0
@@ -126,22 +130,22 @@ def test_a_success_of_another_client_of_the_same_id_stays_where_it_is(spark: Spa
         error(0.5, 2, hinted=True, leader=2, epoch=5),
         success(0.55, 2, sidecar="b", epoch=5),
     ]
-    assert [row["recovery_ms"] for row in _told(spark, events)] == [50.0, 50.0]
+    assert [row["recovery_ms"] for row in _rows_of(spark, events)] == [50.0, 50.0]
 
 
 def test_a_client_that_comes_without_an_error_did_not_recover(spark: SparkSession) -> None:
-    assert _told(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
+    assert _rows_of(spark, [success(0, 1), success(1, 2), success(2, 3)]) == []
 
 
 def test_who_is_not_seen_again_did_not_recover(spark: SparkSession) -> None:
-    (row,) = _told(spark, [error(0, 1), error(1, 2)])
+    (row,) = _rows_of(spark, [error(0, 1), error(1, 2)])
     assert (row["errors"], row["recovered"], row["recovery_ms"]) == (2, None, None)
     # It was without its leader for at least so long.
     assert row["lost_ms"] == 1000.0
 
 
 def test_clients_apis_and_partitions_are_apart(spark: SparkSession) -> None:
-    rows = _told(
+    rows = _rows_of(
         spark,
         [
             error(0, 1),
@@ -216,8 +220,8 @@ def test_any_order_and_any_repetition_gives_what_one_pass_gives(
         expected[f"app-{number}"] = _reference(own)
         events += own
     random.shuffle(events)
-    told: dict[str, list[tuple[float, int, int, float | None]]] = {name: [] for name in expected}
-    for row in _told(spark, events):
+    found: dict[str, list[tuple[float, int, int, float | None]]] = {name: [] for name in expected}
+    for row in _rows_of(spark, events):
         start = row["first_error"].astimezone(BEGIN.tzinfo).timestamp() - BEGIN.timestamp()
-        told[row["client_id"]].append((start, row["errors"], row["hints"], row["recovery_ms"]))
-    assert told == expected
+        found[row["client_id"]].append((start, row["errors"], row["hints"], row["recovery_ms"]))
+    assert found == expected

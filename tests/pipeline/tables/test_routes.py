@@ -6,7 +6,7 @@ from pyspark.sql import SparkSession
 
 from leader_hints_report.journal.events import ENCOUNTER
 from leader_hints_report.journal.runs import words
-from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.routes import completed, learned_later
 from tests.pipeline.lines import Event, error, frame, move, success
 
@@ -21,7 +21,13 @@ def _met(spark: SparkSession, events: list[Event]) -> list[dict[str, Any]]:
         "SELECT DATE'2026-01-02' AS day, 'c' AS cluster, map('a', 0L) AS skews, "
         "map('a', 1D) AS bounds"
     ).limit(0)
-    return [row.asDict() for row in recoveries(whole, nothing).orderBy("client_id").collect()]
+    return [
+        row.asDict()
+        for row in whole.transform(errors_in_order, nothing)
+        .transform(recoveries)
+        .orderBy("client_id")
+        .collect()
+    ]
 
 
 def _early(seconds: float, seq: int, **more: Any) -> Event:

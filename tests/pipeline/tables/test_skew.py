@@ -6,7 +6,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 from leader_hints_report.tables.moves import leader_moves, sighted, wrong_clocks
-from leader_hints_report.tables.recoveries import recoveries
+from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.skew import clock_skew, corrections
 from tests.pipeline.lines import Event, error, frame, move, success
 
@@ -48,7 +48,7 @@ def test_one_poll_is_one_sight_however_many_partitions_it_is_about(spark: SparkS
     stored = frame(spark, events)
     skew = clock_skew(_moves(stored), stored)
     assert not any(row["corrected"] for row in skew.collect())
-    met = recoveries(stored, corrections(skew)).collect()
+    met = stored.transform(errors_in_order, corrections(skew)).transform(recoveries).collect()
     assert [row["recovery_ms"] for row in met] == [pytest.approx(200)] * 12
 
 

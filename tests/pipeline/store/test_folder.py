@@ -2,6 +2,7 @@
 
 import json
 import shutil
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,12 +12,13 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
-from leader_hints_report import store as store_module
 from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal import events
 from leader_hints_report.journal.format import COLUMNS, LINE_SCHEMA
-from leader_hints_report.store import Batch, Store
+from leader_hints_report.store import folder as folder_module
+from leader_hints_report.store.folder import Store
+from leader_hints_report.store.manifest import Batch
 from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success
 from tests.pipeline.written import rows_of
@@ -85,7 +87,7 @@ def test_a_killed_run_is_made_good_by_the_next(
     store = Store(spark, str(out))
     expected = rows_of(out)
     (batch,) = store.batches
-    (out / "batches" / f"{batch.id}.json").unlink()
+    shutil.rmtree(out / "manifest")
     shutil.rmtree(out / "events" / f"batch={batch.id}" / "part=latency")
     (out / "tables.json").unlink()
     shutil.rmtree(out / "tables" / "latencies")
@@ -134,11 +136,12 @@ def test_impossible_values_of_an_earlier_version_end_no_refresh(
     ]
     for number, stored in enumerate(impossible):
         assert store.take(Batch(f"old-{number}", {}), stored)
-        whole_batch = out / "batches" / f"old-{number}.json"
-        text = json.loads(whole_batch.read_text())
+    for change in sorted((out / "manifest").glob("*.jsonl"))[1:]:
         # Hadoop's checksum is of what was written.
-        (out / "batches" / f".old-{number}.json.crc").unlink()
-        whole_batch.write_text(json.dumps({name: text[name] for name in text if name != "rules"}))
+        (change.parent / f".{change.name}.crc").unlink()
+        of_earlier_version = json.loads(change.read_text())
+        del of_earlier_version["rules"]
+        change.write_text(json.dumps(of_earlier_version))
     Store(spark, str(out)).refresh()
     assert len(store.table("recoveries").collect()) == 1
 
@@ -160,7 +163,7 @@ def test_lines_that_an_earlier_version_did_not_understand_are_read_again(
         schema = [field for field in LINE_SCHEMA if field.name != "settling"]
         earlier.setattr(events, "LINE_SCHEMA", StructType(schema))
         earlier.setattr(events, "KINDS", ("error",))
-        earlier.setattr(store_module, "FORMAT", "earlier")
+        earlier.setattr(folder_module, "FORMAT", "earlier")
         run(spark, str(journal), str(out))
         (journal / "d.jsonl").write_text(
             as_text([success(_SECONDS + 50.5, 10, client_id="waited")])
@@ -183,6 +186,28 @@ def test_lines_that_an_earlier_version_did_not_understand_are_read_again(
     # Their former batches are gone, and are not taken in again.
     assert len(list((out / "events").iterdir())) == 1
     assert run(spark, str(journal), str(out))[:3] == (0, 0, 0)
+
+
+def test_a_folder_of_an_earlier_version_is_read_as_it_is(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    """There each batch had a file."""
+    out = _copied(whole, tmp_path)
+    (batch,) = Store(spark, str(out)).batches
+    shutil.rmtree(out / "manifest")
+    shutil.rmtree(out / "batches")
+    (out / "batches").mkdir()
+    earlier = {name: of for name, of in asdict(batch).items() if name != "of_day"}
+    (out / "batches" / f"{batch.id}.json").write_text(json.dumps(earlier))
+    # Also where nobody has opened it yet.
+    assert Store(spark, str(out)).batches == [batch]
+    assert run(spark, str(whole / "journal"), str(out)) == (0, 0, 0, [])
+    assert rows_of(out) == rows_of(whole / "out")
+    assert Store(spark, str(out)).batches == [batch]
+    # The earlier version reads all that is there now, and ends before it removes any event.
+    (refusal,) = (out / "batches").glob("*.json")
+    with pytest.raises(TypeError, match="needs_a_newer_version"):
+        Batch(**json.loads(refusal.read_text()))
 
 
 def test_a_rebuild_that_was_killed_is_completed_by_the_next_run(
