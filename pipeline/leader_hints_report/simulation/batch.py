@@ -129,10 +129,10 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     gap = 1 / np.maximum(of.rate * many, 1e-12)
     arrives = course.spread.stops[move] + random.random(len(rows)) * gap + of.linger / 2
     first = _Pairs(rows, move, arrives)
-    held = _held(course, of, first, of.produce_hints, random)
-    known = _known(course, of, held.until, np.zeros(len(rows)), random)
+    held = _held(course, first, of.produce_hints, random)
+    known = _known(course, of, held.until, of.backoff, of.refresh, random)
     others = _others(course, topics, of, first, within, known.at, random)
-    held = _both(held, _held(course, of, others, of.produce_hints, random))
+    held = _both(held, _held(course, others, of.produce_hints[others.row], random))
     pairs = first.then(others)
     its = of.at(pairs.row)
     served = finding.served(
@@ -142,8 +142,9 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
         course.spread.serves[pairs.move],
         its.backoff * (course.mode is not Mode.NO_BACKOFF),
         its.skips,
-        its.fresh_skips | (course.mode is Mode.NO_BACKOFF),
+        its.fresh_skips | its.asks_late | (course.mode is Mode.NO_BACKOFF),
         course.table,
+        random,
     )
     at = served.at + _stuck(held.hinted & its.java, course.table, random)
     at = np.where(its.acks_all, np.maximum(at, course.spread.follows[pairs.move]), at)
@@ -196,16 +197,17 @@ def _consume(
     members, row = np.unique(member, return_inverse=True)
     arrives = spread.stops[move] + table.rtt_ms / 2
     if _keeps_polls(course.cluster.version):
-        arrives = arrives + random.uniform(0, table.long_poll_ms, len(move))
+        # It began with the last record that was read.
+        kept = of.by_followers & (random.random(len(move)) < table.long_poll_share)
+        arrives = arrives + np.where(kept, table.long_poll_ms, 0.0)
     pairs = _Pairs(row, move, arrives)
-    held = _held(course, of, pairs, of.fetch_hints, random)
+    held = _held(course, pairs, of.fetch_hints, random)
     first = np.full(len(members), np.inf)
     np.minimum.at(first, row, held.until)
     its_first = np.zeros(len(members), dtype=np.int64)
     its_first[row] = np.arange(len(row))
     one = of.at(its_first)
-    waits = one.fetch_backoff * one.asks_late
-    known = _known(course, one, first, waits, random)
+    known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF)
     served = finding.served(
         held.until,
@@ -214,8 +216,9 @@ def _consume(
         spread.serves[move],
         pause,
         np.ones(len(move), dtype=np.bool_),
-        pause == 0,
+        (pause == 0) | of.asks_late,
         table,
+        random,
     )
     # The new leader shows nothing new before its followers have it.
     again = np.maximum(served.at, spread.follows[move] + table.rtt_ms / 2)
@@ -260,17 +263,15 @@ def _keeps_polls(version: str) -> bool:
     return version.startswith(("2.4", "2.3", "2.2", "2.1", "2.0"))
 
 
-def _held(course: Course, of: Streams, pairs: _Pairs, hints: Bools, random: Random) -> Held:
-    if course.batch.alive:
-        uses = hints[pairs.row] if len(hints) == len(of.topic) and len(hints) != len(pairs.row) else hints
-    else:
-        uses = np.zeros(len(pairs.row), dtype=np.bool_)
+def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
+    # A broker that is gone answers nothing that could be held.
+    mode = course.mode if course.batch.alive else Mode.NO_PROXY
     return finding.held_until(
-        course.mode if course.batch.alive else Mode.NO_PROXY,
+        mode,
         pairs.arrives + course.table.rtt_ms,
         course.spread.serves[pairs.move],
         course.spread.shows,
-        uses,
+        hints & mode.gives_hints,
         course.table,
         kraft=course.cluster.mode == "kraft",
         random=random,
@@ -282,14 +283,18 @@ def _both(one: Held, other: Held) -> Held:
 
 
 def _known(
-    course: Course, of: Streams, error: Floats, waits: Floats, random: Random
+    course: Course,
+    of: Streams,
+    error: Floats,
+    backoff: Floats,
+    refresh: Floats,
+    random: Random,
 ) -> Known:
-    asks_late = np.where(of.asks_late, of.backoff, 0.0)
     backs_off = course.mode is not Mode.NO_BACKOFF
     return finding.metadata_known(
         error,
-        np.maximum(waits, asks_late) * backs_off,
-        of.refresh * backs_off,
+        backoff * of.asks_late * backs_off,
+        refresh * backs_off,
         course.spread.shows,
         _queue(course, of, random),
         course.table,

@@ -16,8 +16,9 @@ class Rules(NamedTuple):
     hint does not back off. ``fresh_skips``: it does not back off once Metadata names another
     leader. ``backoff``: until it tries a partition again (retry.backoff.ms). ``refresh``: least
     time between two Metadata requests. ``fetch_backoff``: until a consumer tries a partition
-    again, 0: as soon as Metadata names another leader. ``asks_late``: it asks for Metadata after
-    its back-off, and not with the error.
+    again, 0: as soon as Metadata names another leader; ``fetch_refresh``: least time between its
+    Metadata requests. ``asks_late``: it asks for Metadata after its back-off, and not with the
+    error. ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
     """
 
     produce_hints: bool = False
@@ -27,7 +28,9 @@ class Rules(NamedTuple):
     backoff: float = 100
     refresh: float = 100
     fetch_backoff: float = 0
+    fetch_refresh: float = 100
     asks_late: bool = False
+    by_followers: bool = True
 
 
 #: By software, from which version on; the newest that is not newer than the client counts.
@@ -39,14 +42,23 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True)),
     ),
     "librdkafka": (
-        ((0,), Rules(fetch_backoff=1000)),
-        ((2, 5), Rules(produce_hints=True, fetch_hints=True, skips=False, fetch_backoff=1000)),
+        ((0,), Rules(fetch_backoff=1000, fetch_refresh=1000)),
+        (
+            (2, 5),
+            Rules(
+                produce_hints=True,
+                fetch_hints=True,
+                skips=False,
+                fetch_backoff=1000,
+                fetch_refresh=1000,
+            ),
+        ),
     ),
     "franz-go": (
-        ((0,), Rules(refresh=5000)),
-        ((1, 17), Rules(produce_hints=True, fetch_hints=True, refresh=5000)),
+        ((0,), Rules(refresh=5000, fetch_refresh=5000)),
+        ((1, 17), Rules(produce_hints=True, fetch_hints=True, refresh=5000, fetch_refresh=5000)),
     ),
-    "kafka-python": (((0,), Rules(fetch_backoff=100)), ((3, 0), Rules(fetch_hints=True))),
+    "kafka-python": (((0,), Rules(fetch_backoff=100, by_followers=False)), ((3, 0), Rules(fetch_hints=True))),
     "aiokafka": (((0,), Rules(fetch_backoff=100)),),
     "sarama": (((0,), Rules(fetch_backoff=2000, asks_late=True)),),
     "segmentio": (((0,), Rules()),),

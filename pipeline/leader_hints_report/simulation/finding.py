@@ -120,6 +120,7 @@ def served(
     skips: Bools,
     fresh_skips: Bools,
     table: Parameters,
+    random: Random,
 ) -> Served:
     """Return when the new leader serves clients.
 
@@ -136,4 +137,5 @@ def served(
     early = np.maximum(serves - goes - table.rtt_ms / 2, 0)
     refused = np.ceil(early / step)
     errors = 1 + np.where(hinted, 0.0, tries) + refused
-    return Served(goes + refused * step + table.rtt_ms, errors)
+    busy = table.busy_ms * np.exp(table.busy_spread * random.standard_normal(len(goes)))
+    return Served(goes + refused * step + table.rtt_ms + busy, errors)

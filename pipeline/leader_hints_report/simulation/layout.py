@@ -29,7 +29,9 @@ class Streams(NamedTuple):
     backoff: Floats
     refresh: Floats
     fetch_backoff: Floats
+    fetch_refresh: Floats
     asks_late: Bools
+    by_followers: Bools
     java: Bools
     linger: Floats
 
@@ -120,6 +122,8 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
         backoff=np.array([of.backoff for of in rules], dtype=np.float64),
         refresh=np.array([of.refresh for of in rules], dtype=np.float64),
         fetch_backoff=np.array([of.fetch_backoff for of in rules], dtype=np.float64),
+        fetch_refresh=np.array([of.fetch_refresh for of in rules], dtype=np.float64),
+        by_followers=np.array([of.by_followers for of in rules], dtype=np.bool_),
         asks_late=np.array([of.asks_late for of in rules], dtype=np.bool_),
         java=np.array([c.software.endswith("java") for c, _, _, _ in rows], dtype=np.bool_),
         linger=np.array([clients.linger_ms for clients, _, _, _ in rows], dtype=np.float64),

@@ -38,6 +38,10 @@ class Parameters(BaseModel):
     rtt_ms: float = _of(
         3.0, 0.05, 300, "ms", "A request and its answer, client to broker and back.", _HERE
     )
+    busy_ms: float = _of(
+        2.0, 0, 500, "ms", "Median of what client and broker add to an episode: threads, queues.", _HERE
+    )
+    busy_spread: float = _of(1.0, 0, 2, "sigma", "Spread of that.", _HERE)
     elect_ms: float = _of(
         0.3,
         0.01,
@@ -126,6 +130,9 @@ class Parameters(BaseModel):
         500, 0, 60000, "ms",
         "How long brokers up to 2.4 keep a consumer's waiting Fetch after they stopped leading.",
         "fetch.max.wait.ms, Kafka's default; seen here on 2.4.1 alone",
+    )
+    long_poll_share: float = _of(
+        0.55, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
     )
     ask_ms: float = _of(
         10, 1, 1000, "ms", "The proxy asks brokers again in this time, while an error is held.",
