@@ -118,7 +118,7 @@ def _by_topic(course: Course) -> _Topics:
 
 
 def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, _Ended]:
-    streams = course.layout.producers
+    streams, table = course.layout.producers, course.table
     some = np.flatnonzero(topics.many[streams.topic] > 0)
     of = streams.at(np.repeat(some, streams.count[some]))
     rows = np.arange(len(of.topic))
@@ -146,9 +146,9 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
         course.table,
         random,
     )
-    at = served.at + _stuck(held.hinted & its.java, course.table, random)
+    at = served.at + _stuck(held.hinted & its.java, table.stuck_share, table, random)
     at = np.where(its.acks_all, np.maximum(at, course.spread.follows[pairs.move]), at)
-    holds = held.until - pairs.arrives - course.table.rtt_ms
+    holds = held.until - _error(course, pairs)
     counts = _counts(course, served, held, known, holds)
     behind = _behind(course, of, pairs, holds)
     return of, _Ended(pairs, at, behind, counts)
@@ -199,7 +199,8 @@ def _consume(
     if _keeps_polls(course.cluster.version):
         # It began with the last record that was read.
         kept = of.by_followers & (random.random(len(move)) < table.long_poll_share)
-        arrives = arrives + np.where(kept, table.long_poll_ms, 0.0)
+        gap = random.random(len(move)) / np.maximum(layout.rate[of.topic], 1e-12)
+        arrives = arrives + np.where(kept, np.maximum(table.long_poll_ms - gap, 0.0), 0.0)
     pairs = _Pairs(row, move, arrives)
     held = _held(course, pairs, of.fetch_hints, random)
     first = np.full(len(members), np.inf)
@@ -207,6 +208,9 @@ def _consume(
     its_first = np.zeros(len(members), dtype=np.int64)
     its_first[row] = np.arange(len(row))
     one = of.at(its_first)
+    if course.batch.epoch_before and not course.mode.has_proxy:
+        # It asked when the epoch rose, and may not ask again so soon.
+        first = np.maximum(first, one.fetch_refresh - course.batch.epoch_before)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF)
     served = finding.served(
@@ -221,8 +225,9 @@ def _consume(
         random,
     )
     # The new leader shows nothing new before its followers have it.
-    again = np.maximum(served.at, spread.follows[move] + table.rtt_ms / 2)
-    counts = _counts(course, served, held, known, held.until - arrives)
+    at = served.at + _stuck(held.hinted & of.java, table.stuck_fetch_share, table, random)
+    again = np.maximum(at, spread.follows[move] + table.rtt_ms / 2)
+    counts = _counts(course, served, held, known, held.until - _error(course, pairs))
     return _until_consumed(course, ended, rates, move, topic, again), counts
 
 
@@ -268,7 +273,7 @@ def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
     mode = course.mode if course.batch.alive else Mode.NO_PROXY
     return finding.held_until(
         mode,
-        pairs.arrives + course.table.rtt_ms,
+        _error(course, pairs),
         course.spread.serves[pairs.move],
         course.spread.shows,
         hints & mode.gives_hints,
@@ -276,6 +281,12 @@ def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
         kraft=course.cluster.mode == "kraft",
         random=random,
     )
+
+
+def _error(course: Course, pairs: _Pairs) -> Floats:
+    """When the former leader's refusal is on its way."""
+    waits = np.maximum(pairs.arrives, course.spread.refuses[pairs.move])
+    return waits + course.table.rtt_ms
 
 
 def _both(one: Held, other: Held) -> Held:
@@ -311,9 +322,9 @@ def _queue(course: Course, of: Streams, random: Random) -> Floats:
     return np.where(random.random(len(of.topic)) < busy, waits, 0.0)
 
 
-def _stuck(hinted: Bools, table: Parameters, random: Random) -> Floats:
-    """Java producers for which no node is ready, though they have a hint: Metadata is due."""
-    stuck = hinted & (random.random(len(hinted)) < table.stuck_share)
+def _stuck(hinted: Bools, share: float, table: Parameters, random: Random) -> Floats:
+    """Java clients for which no node is ready, though they have a hint: Metadata is due."""
+    stuck = hinted & (random.random(len(hinted)) < share)
     return np.where(stuck, random.uniform(table.stuck_ms, 2 * table.stuck_ms, len(hinted)), 0.0)
 
 

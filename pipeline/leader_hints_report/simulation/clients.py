@@ -60,7 +60,7 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
     ),
     "kafka-python": (((0,), Rules(fetch_backoff=100, by_followers=False)), ((3, 0), Rules(fetch_hints=True))),
     "aiokafka": (((0,), Rules(fetch_backoff=100)),),
-    "sarama": (((0,), Rules(fetch_backoff=2000, asks_late=True)),),
+    "sarama": (((0,), Rules(fetch_backoff=2100, asks_late=True)),),
     "segmentio": (((0,), Rules()),),
 }
 #: Other names of these.

@@ -89,10 +89,12 @@ class RollingRestart(_Part):
 
 
 class Reassignment(_Part):
-    """So many partitions get another leader, ``batch`` at once."""
+    """So many partitions get another leader, ``batch`` at once. The order of their replicas changes
+    first, ``epoch_before_ms`` earlier: epochs rise then, and consumers ask for Metadata."""
 
     kind: Literal["reassignment"]
     partitions: int | None = Field(None, ge=1)
+    epoch_before_ms: float = Field(20, ge=0, le=60_000)
     batch: int = Field(1, ge=1)
     batch_pause_s: float = Field(1, ge=0, le=3600)
 

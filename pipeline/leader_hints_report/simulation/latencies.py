@@ -6,6 +6,7 @@ records of a stall wait for more than x. All other records have the latency of t
 """
 
 import math
+from copy import copy
 from statistics import NormalDist
 from typing import Final, NamedTuple
 
@@ -56,6 +57,12 @@ class Latencies:
         self._rates = np.append(np.cumsum(rates[::-1])[::-1], 0.0)
         whole = first + rates * self.lengths
         self._whole = np.append(np.cumsum(whole[::-1])[::-1], 0.0)
+
+    def of_records(self, records: float) -> "Latencies":
+        """Return the same stalls among so many records."""
+        other = copy(self)
+        other.records = max(records, self.stalled)
+        return other
 
     def late_by_stall(self, x: float) -> float:
         """Return how many records of stalls wait for more than ``x``."""

@@ -24,7 +24,8 @@ class Batch(NamedTuple):
 
     ``at``: when it begins to, in milliseconds of the event. ``partitions``, and their ``old`` and
     ``new`` leaders. ``alive``: the former leader still answers; else its connections break, and
-    no error tells the client. ``lost_at``: when it was lost.
+    no error tells the client. ``lost_at``: when it was lost. ``epoch_before``: so much earlier the
+    epoch rose under the former leader, as a reassignment has it; 0: it did not.
     """
 
     at: float
@@ -33,6 +34,7 @@ class Batch(NamedTuple):
     new: Ints
     alive: bool = True
     lost_at: float = 0.0
+    epoch_before: float = 0.0
 
 
 def batches(fleet: Fleet, where: Layout, event: Event, table: Parameters, random: Random) -> Iterator[Batch]:
@@ -49,6 +51,7 @@ def batches(fleet: Fleet, where: Layout, event: Event, table: Parameters, random
             raise PipelineError(f"event: partitions {count}: the fleet has {most}")
         chosen = np.sort(random.permutation(most)[:count])
         moves = _next_leaders(where, chosen, where.replicas[chosen, 0], lost=())
+        moves = moves._replace(epoch_before=event.epoch_before_ms)
         yield from _split(moves, event.batch, event.batch_pause_s * 1000)
     elif isinstance(event, PreferredElection):
         everything = np.arange(len(where.topic))
@@ -117,6 +120,9 @@ def _split(moves: Batch, most: int | None, pause: float) -> Iterator[Batch]:
     most = most or len(moves.partitions)
     for number, begin in enumerate(range(0, len(moves.partitions), most)):
         part = slice(begin, begin + most)
-        yield Batch(
-            moves.at + number * pause, moves.partitions[part], moves.old[part], moves.new[part]
+        yield moves._replace(
+            at=moves.at + number * pause,
+            partitions=moves.partitions[part],
+            old=moves.old[part],
+            new=moves.new[part],
         )

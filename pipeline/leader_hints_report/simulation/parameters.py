@@ -65,6 +65,13 @@ class Parameters(BaseModel):
         "A broker's work to become leader or follower of one partition.",
         "assumed: no published figure was found",
     )
+    refuse_ms: float = _of(
+        8.0, 0, 500, "ms",
+        "Median for which a former leader keeps requests waiting before it refuses them: it "
+        "becomes a follower meanwhile, with its locks held.",
+        f"captures here: 12 to 22 ms from the refusal to the leader's answer; {_HERE}",
+    )
+    refuse_spread: float = _of(0.7, 0, 2, "sigma", "Spread of that.", _HERE)
     publish_ms: float = _of(
         12.0,
         0.5,
@@ -118,6 +125,11 @@ class Parameters(BaseModel):
         1000, 0, 10000, "ms", "A follower's pause after a leader refused it.",
         "replica.fetch.backoff.ms, Kafka's default",
     )
+    refused_share: float = _of(
+        0.0, 0, 1, "share",
+        "Of followers that know of a move before the new leader does: those that ask it too early.",
+        "none of 300 moves of `make bench WHAT=replication` had such a pause",
+    )
     session_ms: float = _of(
         18000, 500, 120000, "ms", "Until the controller takes a lost broker for lost.",
         "zookeeper.session.timeout.ms = 18000; KRaft: broker.session.timeout.ms = 9000",
@@ -132,7 +144,7 @@ class Parameters(BaseModel):
         "fetch.max.wait.ms, Kafka's default; seen here on 2.4.1 alone",
     )
     long_poll_share: float = _of(
-        0.55, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
+        0.5, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
     )
     ask_ms: float = _of(
         10, 1, 1000, "ms", "The proxy asks brokers again in this time, while an error is held.",
@@ -147,6 +159,10 @@ class Parameters(BaseModel):
         0.12, 0, 1, "share",
         "Java producers that have a hint but no node that is ready, since Metadata is due.",
         "docs/benchmarks.md: about one move in ten costs 100 to 200 ms, native brokers too",
+    )
+    stuck_fetch_share: float = _of(
+        0.25, 0, 1, "share", "The same of Java consumers.",
+        "bench/samples: of native brokers, 3.7, every fourth consumer took 175 ms or more",
     )
     stuck_ms: float = _of(100, 0, 1000, "ms", "How long these wait, to twice this.", "the same")
     base_p50_ms: float = _of(

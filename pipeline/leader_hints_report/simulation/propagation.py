@@ -15,7 +15,8 @@ from leader_hints_report.simulation.parameters import Parameters
 
 
 class Propagation(NamedTuple):
-    """``stops``: when each former leader refuses; ``serves``: when each new one serves, to clients
+    """``stops``: when each former leader stops; ``refuses``: until when requests wait for its
+    refusal; ``serves``: when each new one serves, to clients
     whose records need no followers. ``follows``: from when on followers have what the new leader
     has. ``leaves``: when the first follower left the former one, which from then on shows no new
     record to consumers. ``shows``: when the Metadata of each broker has the moves.
@@ -23,6 +24,7 @@ class Propagation(NamedTuple):
     """
 
     stops: Floats
+    refuses: Floats
     serves: Floats
     follows: Floats
     leaves: Floats
@@ -48,10 +50,12 @@ def propagate(
     serves = acts[batch.new]
     if batch.alive:
         stops = acts[batch.old]
+        waits = _lognormal(random, table.refuse_ms, table.refuse_spread, where.brokers)
+        refuses = stops + waits[batch.old]
     else:
-        stops = np.full(len(serves), batch.lost_at - batch.at)
+        stops = refuses = np.full(len(serves), batch.lost_at - batch.at)
     follows, leaves = _followers(where, batch, replicas, acts, serves, table, random)
-    return Propagation(stops, serves, follows, leaves, shows, bytes_sent)
+    return Propagation(stops, refuses, serves, follows, leaves, shows, bytes_sent)
 
 
 def _lognormal(random: Random, median: float, spread: float, count: int) -> Floats:
@@ -102,9 +106,8 @@ def _followers(
         is_follower &= replicas != batch.old[:, None]
     asks = np.where(is_follower, acts[np.maximum(replicas, 0)], -np.inf)
     early = is_follower & (asks < serves[:, None])
-    if table.replica_backoff_ms:
-        tries = np.ceil((serves[:, None] - asks) / table.replica_backoff_ms, where=early, out=np.zeros_like(asks))
-        asks = np.where(early, asks + tries * table.replica_backoff_ms, asks)
+    early &= random.random(early.shape) < table.refused_share
+    asks = np.where(early, asks + table.replica_backoff_ms, asks)
     follows = np.maximum(asks.max(axis=1), serves)
     # Their fetch of what else that leader has ends with the next record, or with the long poll.
     poll = random.uniform(0, table.replica_wait_ms, len(follows))
