@@ -44,7 +44,9 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
 @click.option(
     "--seeds", default=5, show_default=True, type=click.IntRange(1, 10_000), help="How many."
 )
-@click.option("--first-seed", default=1, show_default=True, type=click.IntRange(0), help="The first.")
+@click.option(
+    "--first-seed", default=1, show_default=True, type=click.IntRange(0), help="The first."
+)
 @click.option(
     "--pause-for",
     metavar="p99.9=MS",
@@ -52,11 +54,16 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
     "latency below so many milliseconds, in place of the figures.",
 )
 @click.option(
-    "--json", "json_file", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    "--json",
+    "json_file",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
     help="Write all figures there too.",
 )
 @click.option(
-    "--page", type=click.Path(dir_okay=False, path_type=Path), metavar="FILE",
+    "--page",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
     help="Write them as one HTML page with plots.",
 )
 @click.option(
@@ -98,7 +105,7 @@ def command(
         else:
             told(f"Simulating {len(chosen)} arms with {seeds} seeds on Spark")
             figures = sweep.sweep_on_spark(begin(master, conf), fleet, chosen, numbers)
-    forecast = Forecast(fleet=fleet, seeds=numbers, arms=figures)
+    forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=[])
     click.echo(markdown(forecast))
     if json_file is not None:
         _write(json_file, forecast.model_dump_json(indent=2) + "\n")

@@ -11,8 +11,8 @@ import numpy as np
 
 from leader_hints_report.simulation import finding
 from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random
-from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.finding import Held, Known
+from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
 from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.moves import Batch
@@ -120,7 +120,7 @@ def _by_topic(course: Course) -> _Topics:
 def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, _Ended]:
     streams, table = course.layout.producers, course.table
     some = np.flatnonzero(topics.many[streams.topic] > 0)
-    of = streams.at(np.repeat(some, streams.count[some]))
+    of = streams.at(np.repeat(some, streams.members[some]))
     rows = np.arange(len(of.topic))
     many, begin = topics.many[of.topic], topics.begin[of.topic]
     within = (random.random(len(rows)) * many).astype(np.int64)
@@ -191,8 +191,8 @@ def _consume(
     group, move = _readers(streams, topics)
     of = streams.at(group)
     # Partitions of a topic are dealt out to the group's members.
-    member = group * (int(streams.count.max(initial=1))) + (
-        course.batch.partitions[move] % np.maximum(of.count, 1)
+    member = group * (int(streams.members.max(initial=1))) + (
+        course.batch.partitions[move] % np.maximum(of.members, 1)
     )
     members, row = np.unique(member, return_inverse=True)
     arrives = spread.stops[move] + table.rtt_ms / 2
@@ -208,15 +208,18 @@ def _consume(
     its_first = np.zeros(len(members), dtype=np.int64)
     its_first[row] = np.arange(len(row))
     one = of.at(its_first)
+    told = held.until
     if course.batch.epoch_before and not course.mode.has_proxy:
         # It asked when the epoch rose, and may not ask again so soon.
-        first = np.maximum(first, one.fetch_refresh - course.batch.epoch_before)
+        since = one.fetch_refresh - course.batch.epoch_before
+        first = np.where(one.asks_late, first, np.maximum(first, since))
+        told = np.where(of.backs_off_again, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF)
     served = finding.served(
-        held.until,
+        told,
         held.hinted,
-        np.maximum(known.at[row], held.until),
+        np.maximum(known.at[row], told),
         spread.serves[move],
         pause,
         np.ones(len(move), dtype=np.bool_),
@@ -251,9 +254,7 @@ def _until_consumed(
     begin = np.minimum(course.spread.stops, course.spread.leaves)
     pairs = ended.pairs
     end = np.maximum(ended.at, read[pairs.move])
-    refused = np.bincount(
-        pairs.move, 1 + rates * (ended.at - pairs.arrives), minlength=moves
-    )
+    refused = np.bincount(pairs.move, 1 + rates * (ended.at - pairs.arrives), minlength=moves)
     window = np.maximum(read - begin, 0)
     all_records = course.layout.rate[topic] * window
     left = np.maximum(all_records - refused, 0) / np.maximum(window, 1e-9)
@@ -331,7 +332,8 @@ def _stuck(hinted: Bools, share: float, table: Parameters, random: Random) -> Fl
 def _counts(
     course: Course, served: finding.Served, held: Held, known: Known, holds: Floats
 ) -> Counts:
-    kept = float(np.maximum(holds - course.table.proxy_ms, 0).sum()) if course.mode.has_proxy else 0.0
+    own = np.maximum(holds - course.table.proxy_ms, 0)
+    kept = float(own.sum()) if course.mode.has_proxy else 0.0
     # All errors that a proxy holds share its questions: every so often one to each candidate.
     longest = float(holds.max(initial=0.0)) if kept else 0.0
     asked = np.ceil(longest / course.table.ask_ms) * len(np.unique(course.batch.old))

@@ -19,6 +19,8 @@ class Rules(NamedTuple):
     again, 0: as soon as Metadata names another leader; ``fetch_refresh``: least time between its
     Metadata requests. ``asks_late``: it asks for Metadata after its back-off, and not with the
     error. ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
+    ``backs_off_again``: each refused Fetch begins the back-off again, also that of an epoch that
+    rose while the leader stayed.
     """
 
     produce_hints: bool = False
@@ -31,6 +33,7 @@ class Rules(NamedTuple):
     fetch_refresh: float = 100
     asks_late: bool = False
     by_followers: bool = True
+    backs_off_again: bool = False
 
 
 #: By software, from which version on; the newest that is not newer than the client counts.
@@ -42,7 +45,7 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True)),
     ),
     "librdkafka": (
-        ((0,), Rules(fetch_backoff=1000, fetch_refresh=1000)),
+        ((0,), Rules(fetch_backoff=1000, fetch_refresh=1000, backs_off_again=True)),
         (
             (2, 5),
             Rules(
@@ -51,6 +54,7 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
                 skips=False,
                 fetch_backoff=1000,
                 fetch_refresh=1000,
+                backs_off_again=True,
             ),
         ),
     ),
@@ -58,7 +62,10 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ((0,), Rules(refresh=5000, fetch_refresh=5000)),
         ((1, 17), Rules(produce_hints=True, fetch_hints=True, refresh=5000, fetch_refresh=5000)),
     ),
-    "kafka-python": (((0,), Rules(fetch_backoff=100, by_followers=False)), ((3, 0), Rules(fetch_hints=True))),
+    "kafka-python": (
+        ((0,), Rules(fetch_backoff=100, by_followers=False)),
+        ((3, 0), Rules(fetch_hints=True)),
+    ),
     "aiokafka": (((0,), Rules(fetch_backoff=100)),),
     "sarama": (((0,), Rules(fetch_backoff=2100, asks_late=True)),),
     "segmentio": (((0,), Rules()),),

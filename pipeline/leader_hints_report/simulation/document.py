@@ -48,11 +48,11 @@ class Forecast(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    version: int = Field(1, description="Version of this format.")
+    version: int = Field(description="Version of this format.")
     fleet: Fleet = Field(description="What was simulated.")
     seeds: list[int] = Field(description="The seeds of each arm.")
     arms: list[ArmFigures] = Field(description="The arms in order.")
-    notes: list[str] = Field(default=[], description="What a reader is to know of it.")
+    notes: list[str] = Field(description="What a reader is to know of it.")
 
 
 def summary(fleet: Fleet) -> str:

@@ -51,7 +51,11 @@ def held_until(
         return Held(error, uses_hints)
     if not mode.has_proxy:
         return Held(error, nobody)
-    bound = max(table.deadline_ms, table.kraft_hold_ms) if kraft and table.deadline_ms else table.deadline_ms
+    bound = (
+        max(table.deadline_ms, table.kraft_hold_ms)
+        if kraft and table.deadline_ms
+        else table.deadline_ms
+    )
     asked = random.uniform(0, table.ask_ms, len(error)) + table.rtt_ms
     found = np.maximum(shows.min(), serves) + asked
     good = np.maximum(error, found)

@@ -124,7 +124,7 @@ class Fleet(_Part):
     cluster: Cluster
     topics: tuple[Topics, ...] = Field(min_length=1)
     clients: tuple[Clients, ...] = Field(min_length=1)
-    event: Event = RollingRestart()
+    event: Event = Field(default_factory=lambda: RollingRestart.model_validate({}))
     parameters: Parameters = Parameters()
     duration_s: float = Field(0, ge=0, le=604_800)
 

@@ -1,5 +1,6 @@
 """A fleet as arrays: where replicas are, and who produces to and consumes from which topic."""
 
+from dataclasses import dataclass, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -9,16 +10,18 @@ from leader_hints_report.simulation.clients import Rules, rules_of
 from leader_hints_report.simulation.fleet import Clients, Fleet, Topics
 
 
-class Streams(NamedTuple):
+@dataclass(frozen=True)
+class Streams:
     """Clients alike in one topic, a row for each (clients, topic).
 
-    A client of several topics is taken for one client in each. ``rate``: records in a millisecond
-    that one client sends to one partition; 0 of consumers. ``of``: the row of the fleet's clients.
+    A client of several topics is taken for one client in each. ``members``: how many. ``rate``:
+    records in a millisecond that one client sends to one partition; 0 of consumers. ``of``: the row of the fleet's clients.
     The other columns are those of :class:`~leader_hints_report.simulation.clients.Rules`.
+    Large because each rule of a client is a column.
     """
 
     topic: Ints
-    count: Ints
+    members: Ints
     rate: Floats
     of: Ints
     acks_all: Bools
@@ -32,12 +35,14 @@ class Streams(NamedTuple):
     fetch_refresh: Floats
     asks_late: Bools
     by_followers: Bools
+    backs_off_again: Bools
     java: Bools
     linger: Floats
 
     def at(self, rows: Ints) -> "Streams":
         """Return some rows."""
-        return Streams(*(column[rows] for column in self))
+        columns = {column.name: getattr(self, column.name)[rows] for column in fields(self)}
+        return Streams(**columns)
 
 
 class Layout(NamedTuple):
@@ -84,7 +89,7 @@ def layout(fleet: Fleet) -> Layout:
         columns.append(np.where(replication[topic] > place, follower, -1))
     producers = _streams(fleet, "producer", size)
     rate = np.zeros(len(size))
-    np.add.at(rate, producers.topic, producers.rate * producers.count)
+    np.add.at(rate, producers.topic, producers.rate * producers.members)
     return Layout(
         brokers,
         np.arange(brokers) % racks,
@@ -111,7 +116,7 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
     total = np.array([clients.records_per_second for clients, _, _, _ in rows], dtype=np.float64)
     return Streams(
         topic=topic,
-        count=count,
+        members=count,
         rate=total / 1000 / (count * size[topic]),
         of=np.array([number for _, _, number, _ in rows], dtype=np.int64),
         acks_all=np.array([clients.acks == "all" for clients, _, _, _ in rows], dtype=np.bool_),
@@ -124,6 +129,7 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
         fetch_backoff=np.array([of.fetch_backoff for of in rules], dtype=np.float64),
         fetch_refresh=np.array([of.fetch_refresh for of in rules], dtype=np.float64),
         by_followers=np.array([of.by_followers for of in rules], dtype=np.bool_),
+        backs_off_again=np.array([of.backs_off_again for of in rules], dtype=np.bool_),
         asks_late=np.array([of.asks_late for of in rules], dtype=np.bool_),
         java=np.array([c.software.endswith("java") for c, _, _, _ in rows], dtype=np.bool_),
         linger=np.array([clients.linger_ms for clients, _, _, _ in rows], dtype=np.float64),
@@ -131,7 +137,7 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
 
 
 def _topics(topics: tuple[Topics, ...], clients: Clients) -> list[int]:
-    numbers, begin = [], 0
+    begin, numbers = 0, list[int]()
     for topic in topics:
         if not clients.topics or topic.name in clients.topics:
             numbers += range(begin, begin + topic.count)

@@ -37,7 +37,9 @@ class Batch(NamedTuple):
     epoch_before: float = 0.0
 
 
-def batches(fleet: Fleet, where: Layout, event: Event, table: Parameters, random: Random) -> Iterator[Batch]:
+def batches(
+    fleet: Fleet, where: Layout, event: Event, table: Parameters, random: Random
+) -> Iterator[Batch]:
     """Iterate over the batches of an event, in order.
 
     :raises PipelineError: the event cannot happen to this fleet.
@@ -85,7 +87,7 @@ def _lost(
     fleet: Fleet, where: Layout, event: Loss, table: Parameters, random: Random
 ) -> Iterator[Batch]:
     broker = int(random.integers(where.brokers))
-    lost = (broker,)
+    lost: tuple[int, ...] = (broker,)
     if event.kind == "rack_loss":
         lost = tuple(int(one) for one in np.flatnonzero(where.racks == where.racks[broker]))
         if len(lost) == where.brokers:

@@ -6,7 +6,7 @@ A value outside its range is refused. docs/simulation.md shows the table.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
 
 from leader_hints_report.errors import PipelineError
 
@@ -19,11 +19,9 @@ _RELOAD: Final = (
 _HERE: Final = "calibrated here on bench/samples, see the validation"
 
 
-def _of(
-    default: float, low: float, high: float, unit: str, meaning: str, source: str
-) -> Any:
+def _of(default: float, low: float, high: float, unit: str, meaning: str, source: str) -> Any:
     """Return a field of the table."""
-    extra = {"unit": unit, "source": source, "low": low, "high": high}
+    extra: dict[str, JsonValue] = {"unit": unit, "source": source, "low": low, "high": high}
     return Field(default, ge=low, le=high, description=meaning, json_schema_extra=extra)
 
 
@@ -39,7 +37,12 @@ class Parameters(BaseModel):
         3.0, 0.05, 300, "ms", "A request and its answer, client to broker and back.", _HERE
     )
     busy_ms: float = _of(
-        2.0, 0, 500, "ms", "Median of what client and broker add to an episode: threads, queues.", _HERE
+        2.0,
+        0,
+        500,
+        "ms",
+        "Median of what client and broker add to an episode: threads, queues.",
+        _HERE,
     )
     busy_spread: float = _of(1.0, 0, 2, "sigma", "Spread of that.", _HERE)
     elect_ms: float = _of(
@@ -66,7 +69,10 @@ class Parameters(BaseModel):
         "assumed: no published figure was found",
     )
     refuse_ms: float = _of(
-        8.0, 0, 500, "ms",
+        8.0,
+        0,
+        500,
+        "ms",
         "Median for which a former leader keeps requests waiting before it refuses them: it "
         "becomes a follower meanwhile, with its locks held.",
         f"captures here: 12 to 22 ms from the refusal to the leader's answer; {_HERE}",
@@ -90,7 +96,11 @@ class Parameters(BaseModel):
         "issue 29; by the message's schema with 3 replicas some 60 to 200",
     )
     update_mb_per_s: float = _of(
-        100, 1, 10000, "MB/s", "What the controller sends to all brokers together.",
+        100,
+        1,
+        10000,
+        "MB/s",
+        "What the controller sends to all brokers together.",
         "assumed: most of a link of 1 Gbit/s",
     )
     late_metadata_ms: float = _of(
@@ -102,44 +112,77 @@ class Parameters(BaseModel):
         "a journal has it; 0 on an idle cluster",
     )
     kraft_elect_ms: float = _of(
-        0.03, 0.001, 5, "ms a partition", "KRaft: until the records of a batch are committed.",
+        0.03,
+        0.001,
+        5,
+        "ms a partition",
+        "KRaft: until the records of a batch are committed.",
         "assumed: a tenth of ZooKeeper's, as controlled shutdown in KIP-500's talks",
     )
     kraft_wait_low_ms: float = _of(
-        0.0, 0, 500, "ms",
+        0.0,
+        0,
+        500,
+        "ms",
         "KRaft: least time until brokers hear that a record is committed: with the next record.",
         "metadata.max.idle.interval.ms = 500; 50 to 500 ms seen here",
     )
     kraft_wait_high_ms: float = _of(
-        500.0, 0, 2000, "ms", "KRaft: the most of that. Even between both.",
+        500.0,
+        0,
+        2000,
+        "ms",
+        "KRaft: the most of that. Even between both.",
         "metadata.max.idle.interval.ms = 500",
     )
     kraft_apply_ms: float = _of(
         3.0, 0.1, 500, "ms", "KRaft: median until a broker has applied what it heard.", _HERE
     )
     replica_wait_ms: float = _of(
-        500, 0, 5000, "ms", "How long a follower's fetch may wait for records.",
+        500,
+        0,
+        5000,
+        "ms",
+        "How long a follower's fetch may wait for records.",
         "replica.fetch.wait.max.ms, Kafka's default",
     )
     replica_backoff_ms: float = _of(
-        1000, 0, 10000, "ms", "A follower's pause after a leader refused it.",
+        1000,
+        0,
+        10000,
+        "ms",
+        "A follower's pause after a leader refused it.",
         "replica.fetch.backoff.ms, Kafka's default",
     )
     refused_share: float = _of(
-        0.0, 0, 1, "share",
+        0.0,
+        0,
+        1,
+        "share",
         "Of followers that know of a move before the new leader does: those that ask it too early.",
         "none of 300 moves of `make bench WHAT=replication` had such a pause",
     )
     session_ms: float = _of(
-        18000, 500, 120000, "ms", "Until the controller takes a lost broker for lost.",
+        18000,
+        500,
+        120000,
+        "ms",
+        "Until the controller takes a lost broker for lost.",
         "zookeeper.session.timeout.ms = 18000; KRaft: broker.session.timeout.ms = 9000",
     )
     reload_ms: float = _of(
-        0.14, 0, 5, "ms a partition", "ZooKeeper: until a new controller has read the state.",
+        0.14,
+        0,
+        5,
+        "ms a partition",
+        "ZooKeeper: until a new controller has read the state.",
         _RELOAD,
     )
     long_poll_ms: float = _of(
-        500, 0, 60000, "ms",
+        500,
+        0,
+        60000,
+        "ms",
         "How long brokers up to 2.4 keep a consumer's waiting Fetch after they stopped leading.",
         "fetch.max.wait.ms, Kafka's default; seen here on 2.4.1 alone",
     )
@@ -147,33 +190,57 @@ class Parameters(BaseModel):
         0.5, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
     )
     ask_ms: float = _of(
-        10, 1, 1000, "ms", "The proxy asks brokers again in this time, while an error is held.",
+        10,
+        1,
+        1000,
+        "ms",
+        "The proxy asks brokers again in this time, while an error is held.",
         "subscription.refresh_interval_ms",
     )
     proxy_ms: float = _of(
-        0.3, 0, 20, "ms", "What the proxy adds to each answer.", "docs/benchmarks.md, CPU and latency"
+        0.3,
+        0,
+        20,
+        "ms",
+        "What the proxy adds to each answer.",
+        "docs/benchmarks.md, CPU and latency",
     )
     deadline_ms: float = _of(100, 0, 10000, "ms", "Longest hold.", "hold.deadline_ms")
     kraft_hold_ms: float = _of(500, 0, 10000, "ms", "Longest hold with KRaft.", "hold.kraft_ms")
     stuck_share: float = _of(
-        0.12, 0, 1, "share",
+        0.12,
+        0,
+        1,
+        "share",
         "Java producers that have a hint but no node that is ready, since Metadata is due.",
         "docs/benchmarks.md: about one move in ten costs 100 to 200 ms, native brokers too",
     )
     stuck_fetch_share: float = _of(
-        0.25, 0, 1, "share", "The same of Java consumers.",
+        0.25,
+        0,
+        1,
+        "share",
+        "The same of Java consumers.",
         "bench/samples: of native brokers, 3.7, every fourth consumer took 175 ms or more",
     )
     stuck_ms: float = _of(100, 0, 1000, "ms", "How long these wait, to twice this.", "the same")
     base_p50_ms: float = _of(
-        3, 0.05, 1000, "ms", "Median of a record's latency while no leader moves.",
+        3,
+        0.05,
+        1000,
+        "ms",
+        "Median of a record's latency while no leader moves.",
         "measure: the client's record-queue and request latency",
     )
     base_p99_ms: float = _of(12, 0.05, 60000, "ms", "p99 of that.", "the same")
     base_e2e_p50_ms: float = _of(5, 0.05, 1000, "ms", "Median until it is consumed.", "the same")
     base_e2e_p99_ms: float = _of(20, 0.05, 60000, "ms", "p99 of that.", "the same")
     base_tail: float = _of(
-        3.3, 1.01, 20, "index", "Beyond p99 the base falls as a power: this one.",
+        3.3,
+        1.01,
+        20,
+        "index",
+        "Beyond p99 the base falls as a power: this one.",
         "KIP-951's micro-benchmark: from p95 to p99, 8 to 13 ms",
     )
 

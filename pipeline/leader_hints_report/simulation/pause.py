@@ -11,9 +11,8 @@ from typing import Final, NamedTuple
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Arm
 from leader_hints_report.simulation.fleet import RollingRestart
-from leader_hints_report.simulation.latencies import Latencies
 from leader_hints_report.simulation.layout import layout
-from leader_hints_report.simulation.simulate import Outcome, simulate
+from leader_hints_report.simulation.simulate import simulate
 
 _LONGEST: Final = 86_400.0
 _STEPS: Final = 40
@@ -45,7 +44,10 @@ def shortest_pause(arm: Arm, share: float, limit_ms: float, seeds: Sequence[int]
 
     def value(pause: float) -> float:
         more = (pause - event.pause_s) * longer
-        return mean(_with_duration(one, more, where.records_per_ms).percentile(share) for one in outcomes)
+        records = more * where.records_per_ms
+        return mean(
+            one.produce.of_records(one.records + records).percentile(share) for one in outcomes
+        )
 
     def hours(pause: float) -> float:
         return (outcomes[0].duration_ms + (pause - event.pause_s) * longer) / 3_600_000
@@ -59,7 +61,3 @@ def shortest_pause(arm: Arm, share: float, limit_ms: float, seeds: Sequence[int]
         middle = (low + high) / 2
         low, high = (low, middle) if value(middle) < limit_ms else (middle, high)
     return Pause(arm.name, high, value(high), hours(high))
-
-
-def _with_duration(outcome: Outcome, more_ms: float, records_per_ms: float) -> Latencies:
-    return outcome.produce.of_records(outcome.records + more_ms * records_per_ms)

@@ -87,7 +87,9 @@ def _kraft(
     if cluster.controllers == "brokers":
         later[random.integers(min(brokers, 3))] = 0.0
     shows = shows + later
-    return shows + _lognormal(random, table.kraft_apply_ms, 0.5, brokers) + held * table.become_ms, shows
+    return shows + _lognormal(
+        random, table.kraft_apply_ms, 0.5, brokers
+    ) + held * table.become_ms, shows
 
 
 def _followers(
@@ -113,5 +115,7 @@ def _followers(
     poll = random.uniform(0, table.replica_wait_ms, len(follows))
     per_broker = max(where.records_per_ms / where.brokers, 1e-9)
     follows = follows + np.minimum(poll, random.exponential(1 / per_broker, len(follows)))
-    moved = np.where(is_follower | (replicas == batch.new[:, None]), acts[np.maximum(replicas, 0)], np.inf)
+    moved = np.where(
+        is_follower | (replicas == batch.new[:, None]), acts[np.maximum(replicas, 0)], np.inf
+    )
     return follows + table.rtt_ms, moved.min(axis=1)
