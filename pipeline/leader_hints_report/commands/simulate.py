@@ -12,8 +12,11 @@ from leader_hints_report.spark_session import begin, takes_conf
 
 if TYPE_CHECKING:
     from leader_hints_report.simulation.arms import Arm
+    from leader_hints_report.simulation.fleet import Fleet
 
 _MODES: Final = ("no-proxy", "hints", "settled", "native", "no-backoff")
+#: Errors that are judged by the proxy's own rules, too.
+_SAMPLED: Final = 100
 _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
 
 
@@ -105,7 +108,8 @@ def command(
         else:
             told(f"Simulating {len(chosen)} arms with {seeds} seeds on Spark")
             figures = sweep.sweep_on_spark(begin(master, conf), fleet, chosen, numbers)
-    forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=[])
+    notes = _notes(fleet, first_seed) if any(arm.mode.has_proxy for arm in chosen) else []
+    forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=notes)
     click.echo(markdown(forecast))
     if json_file is not None:
         _write(json_file, forecast.model_dump_json(indent=2) + "\n")
@@ -113,6 +117,19 @@ def command(
         from leader_hints_report.simulation.page import render
 
         _write(page, render(forecast))
+
+
+def _notes(fleet: "Fleet", seed: int) -> list[str]:
+    """Hold the model's holds against the proxy's own rules, and say how far they are apart."""
+    from leader_hints_report.simulation.core_rules import compare
+
+    of = compare(fleet, seed, _SAMPLED)
+    if not of.holds:
+        return []
+    return [
+        f"The proxy's own rules were applied to {of.holds} sampled errors: {of.differ} differ in "
+        f"whether there is a hint, the other holds end within {of.apart_ms:.1f} ms of the model's."
+    ]
 
 
 def _search(pause_for: str, chosen: "list[Arm]", seeds: list[int]) -> None:

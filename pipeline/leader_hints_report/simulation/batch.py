@@ -196,6 +196,7 @@ def _consume(
     )
     members, row = np.unique(member, return_inverse=True)
     arrives = spread.stops[move] + table.rtt_ms / 2
+    kept = np.zeros(len(move), dtype=np.bool_)
     if _keeps_polls(course.cluster.version):
         # It began with the last record that was read.
         kept = of.by_followers & (random.random(len(move)) < table.long_poll_share)
@@ -215,7 +216,8 @@ def _consume(
         first = np.where(one.asks_late, first, np.maximum(first, since))
         told = np.where(of.backs_off_again, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
-    pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF)
+    # Its answer is no error of a leader, and clients do not back off for it.
+    pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF) * ~kept
     served = finding.served(
         told,
         held.hinted,
@@ -270,6 +272,7 @@ def _keeps_polls(version: str) -> bool:
 
 
 def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
+    table = course.table
     # A broker that is gone answers nothing that could be held.
     mode = course.mode if course.batch.alive else Mode.NO_PROXY
     return finding.held_until(
@@ -278,9 +281,9 @@ def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
         course.spread.serves[pairs.move],
         course.spread.shows,
         hints & mode.gives_hints,
-        course.table,
+        random.uniform(0, table.ask_ms, len(pairs.row)) + table.rtt_ms,
+        table,
         kraft=course.cluster.mode == "kraft",
-        random=random,
     )
 
 

@@ -45,7 +45,10 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True)),
     ),
     "librdkafka": (
-        ((0,), Rules(fetch_backoff=1000, fetch_refresh=1000, backs_off_again=True)),
+        (
+            (0,),
+            Rules(fetch_backoff=1000, fetch_refresh=1000, by_followers=False, backs_off_again=True),
+        ),
         (
             (2, 5),
             Rules(
@@ -54,6 +57,7 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
                 skips=False,
                 fetch_backoff=1000,
                 fetch_refresh=1000,
+                by_followers=False,
                 backs_off_again=True,
             ),
         ),

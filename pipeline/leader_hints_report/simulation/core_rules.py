@@ -4,6 +4,7 @@ The one module of the pipeline that imports the proxy, on purpose: what the mode
 rules of holds (:func:`leader_hints_report.simulation.finding.held_until`) is held against them.
 """
 
+from itertools import islice
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -24,7 +25,13 @@ from leader_hints.core.versions.plan import plan_for
 from leader_hints.settings.hold import HoldSettings
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.finding import Held as Holds
+from leader_hints_report.simulation.finding import held_until
+from leader_hints_report.simulation.fleet import Fleet
+from leader_hints_report.simulation.layout import layout
+from leader_hints_report.simulation.modes import Mode as SimulatedMode
+from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.parameters import Parameters
+from leader_hints_report.simulation.propagation import propagate
 
 _TOPIC: Final = "t"
 _OLD, _NEW, _OTHER, _EPOCH = 1, 2, 3, 5
@@ -49,6 +56,42 @@ class _News(NamedTuple):
 
     at: float
     what: str
+
+
+class Comparison(NamedTuple):
+    """Of so many ``holds``, how many ``differ`` in whether there is a hint, and how far the ends of
+    the others are ``apart_ms`` at most."""
+
+    holds: int
+    differ: int
+    apart_ms: float
+
+
+def compare(fleet: Fleet, seed: int, most: int) -> Comparison:
+    """Hold the model's fast form against the proxy's rules, on a sample of a fleet's moves.
+
+    ``most``: so many errors, one of each move, of the event's first batches.
+    """
+    table, where = fleet.parameters, layout(fleet)
+    random, kraft = np.random.default_rng(seed), fleet.cluster.mode == "kraft"
+    apart, differ, holds = 0.0, 0, 0
+    made = batches(fleet, where, fleet.event, table, random)
+    for batch in islice((batch for batch in made if batch.alive), most):
+        spread = propagate(fleet.cluster, where, batch, table, random)
+        sample = np.arange(len(batch.partitions))[: most - holds]
+        error = spread.refuses[sample] + random.uniform(0, table.deadline_ms, len(sample))
+        asked = random.uniform(0, table.ask_ms, len(sample)) + table.rtt_ms
+        serves, uses = spread.serves[sample], np.ones(len(sample), dtype=np.bool_)
+        mode = SimulatedMode.HINTS
+        fast = held_until(mode, error, serves, spread.shows, uses, asked, table, kraft=kraft)
+        core = hold_by_core(error, serves, spread.shows, asked, table, kraft=kraft)
+        same = core.hinted == fast.hinted
+        differ += int((~same).sum())
+        apart = max(apart, float(np.abs(core.until - fast.until)[same].max(initial=0.0)))
+        holds += len(sample)
+        if holds >= most:
+            break
+    return Comparison(holds, differ, apart)
 
 
 def hold_by_core(

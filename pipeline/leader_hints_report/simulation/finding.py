@@ -35,16 +35,16 @@ def held_until(
     serves: Floats,
     shows: Floats,
     uses_hints: Bools,
+    asked: Floats,
     table: Parameters,
     *,
     kraft: bool,
-    random: Random,
 ) -> Held:
     """Return until when errors are held, as the fast form of the proxy's rules.
 
     A hint is given when some broker names the leader and the leader itself confirms it; a settled
-    error goes on when all brokers name it. Both are asked for every ``ask_ms``, and no error is
-    held for longer than the bound.
+    error goes on when all brokers name it. ``asked``: how long after a broker knows something the
+    proxy has heard it. No error is held for longer than the bound.
     """
     nobody = np.zeros(len(error), dtype=np.bool_)
     if mode is Mode.NATIVE:
@@ -56,7 +56,6 @@ def held_until(
         if kraft and table.deadline_ms
         else table.deadline_ms
     )
-    asked = random.uniform(0, table.ask_ms, len(error)) + table.rtt_ms
     found = np.maximum(shows.min(), serves) + asked
     good = np.maximum(error, found)
     hinted = uses_hints & (good <= error + bound)

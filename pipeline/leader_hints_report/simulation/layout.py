@@ -15,7 +15,8 @@ class Streams:
     """Clients alike in one topic, a row for each (clients, topic).
 
     A client of several topics is taken for one client in each. ``members``: how many. ``rate``:
-    records in a millisecond that one client sends to one partition; 0 of consumers. ``of``: the row of the fleet's clients.
+    records in a millisecond that one client sends to one partition; 0 of consumers. ``of``:
+    the row of the fleet's clients.
     The other columns are those of :class:`~leader_hints_report.simulation.clients.Rules`.
     Large because each rule of a client is a column.
     """

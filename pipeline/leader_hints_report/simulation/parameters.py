@@ -37,14 +37,14 @@ class Parameters(BaseModel):
         3.0, 0.05, 300, "ms", "A request and its answer, client to broker and back.", _HERE
     )
     busy_ms: float = _of(
-        2.0,
+        6.5,
         0,
         500,
         "ms",
         "Median of what client and broker add to an episode: threads, queues.",
         _HERE,
     )
-    busy_spread: float = _of(1.0, 0, 2, "sigma", "Spread of that.", _HERE)
+    busy_spread: float = _of(0.95, 0, 2, "sigma", "Spread of that.", _HERE)
     elect_ms: float = _of(
         0.3,
         0.01,
@@ -55,10 +55,10 @@ class Parameters(BaseModel):
         f"{_KAFKA_1_1}; 39 ms before 1.1",
     )
     act_ms: float = _of(
-        3.0, 0.5, 200, "ms", "ZooKeeper: median until a replica acts on LeaderAndIsr.", _HERE
+        10.7, 0.5, 200, "ms", "ZooKeeper: median until a replica acts on LeaderAndIsr.", _HERE
     )
     act_spread: float = _of(
-        1.0, 0, 2, "sigma", "Spread of that: of the logarithm, from broker to broker.", _HERE
+        0.9, 0, 2, "sigma", "Spread of that: of the logarithm, from broker to broker.", _HERE
     )
     become_ms: float = _of(
         0.05,
@@ -69,7 +69,7 @@ class Parameters(BaseModel):
         "assumed: no published figure was found",
     )
     refuse_ms: float = _of(
-        8.0,
+        1.0,
         0,
         500,
         "ms",
@@ -79,14 +79,14 @@ class Parameters(BaseModel):
     )
     refuse_spread: float = _of(0.7, 0, 2, "sigma", "Spread of that.", _HERE)
     publish_ms: float = _of(
-        12.0,
+        8.0,
         0.5,
         2000,
         "ms",
         "ZooKeeper: median from that until the broker's Metadata shows it.",
         f"2 to 30 ms, up to 80 on a loaded machine, were seen here on 3.6.2; {_HERE}",
     )
-    publish_spread: float = _of(0.7, 0, 2, "sigma", "Spread of that.", _HERE)
+    publish_spread: float = _of(0.55, 0, 2, "sigma", "Spread of that.", _HERE)
     update_bytes: float = _of(
         200,
         50,
@@ -187,7 +187,7 @@ class Parameters(BaseModel):
         "fetch.max.wait.ms, Kafka's default; seen here on 2.4.1 alone",
     )
     long_poll_share: float = _of(
-        0.5, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
+        0.45, 0, 1, "share", "Of moves in which they do.", "bench/samples: settle, 2.4.1"
     )
     ask_ms: float = _of(
         10,
@@ -208,7 +208,7 @@ class Parameters(BaseModel):
     deadline_ms: float = _of(100, 0, 10000, "ms", "Longest hold.", "hold.deadline_ms")
     kraft_hold_ms: float = _of(500, 0, 10000, "ms", "Longest hold with KRaft.", "hold.kraft_ms")
     stuck_share: float = _of(
-        0.12,
+        0.08,
         0,
         1,
         "share",
@@ -216,7 +216,7 @@ class Parameters(BaseModel):
         "docs/benchmarks.md: about one move in ten costs 100 to 200 ms, native brokers too",
     )
     stuck_fetch_share: float = _of(
-        0.25,
+        0.15,
         0,
         1,
         "share",

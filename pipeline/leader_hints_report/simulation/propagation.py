@@ -106,7 +106,7 @@ def _followers(
     is_follower = (replicas >= 0) & (replicas != batch.new[:, None])
     if not batch.alive:
         is_follower &= replicas != batch.old[:, None]
-    asks = np.where(is_follower, acts[np.maximum(replicas, 0)], -np.inf)
+    asks = np.where(is_follower, acts[np.maximum(replicas, 0)], -np.inf) + table.rtt_ms / 2
     early = is_follower & (asks < serves[:, None])
     early &= random.random(early.shape) < table.refused_share
     asks = np.where(early, asks + table.replica_backoff_ms, asks)
