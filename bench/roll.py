@@ -38,6 +38,14 @@ class Roll:
     records: int = 0
     failed: int = 0
 
+    def add(self, other: "Roll") -> None:
+        """Pool another roll's."""
+        self.produce += other.produce
+        self.consume += other.consume
+        self.stop_seconds += other.stop_seconds
+        self.records += other.records
+        self.failed += other.failed
+
 
 @contextmanager
 def proxies(
