@@ -18,12 +18,12 @@ CLIENT = "3.9.1"
 
 
 class Forecast(NamedTuple):
-    """Stalls in milliseconds: their ``p50`` and ``p99``, how many there are in a roll, and the
+    """Stalls in milliseconds: their ``p50`` and ``p99``, how ``many`` there are in a roll, and their
     ``sum`` in seconds; of producers, and until records were consumed."""
 
     p50: float
     p99: float
-    count: float
+    many: float
     sum: float
 
 
@@ -69,8 +69,8 @@ def _first_unread(of: Stalls, seed: int) -> Floats:
     """The longest wait of records of each partition that was not read for a while: of the first one
     that came meanwhile, where any did."""
     some = (of.first == 0) & (of.rates > 0)
-    waits = of.lengths[some] - np.random.default_rng(seed).exponential(1 / of.rates[some])
-    return waits[waits > 0]
+    waits: Floats = of.lengths[some] - np.random.default_rng(seed).exponential(1 / of.rates[some])
+    return np.maximum(waits, 0.0)
 
 
 def _of(lengths: Floats) -> Forecast:

@@ -135,7 +135,7 @@ def _table(
                     f"{low:.0f} to {high:.0f}",
                 ]
             rows.append(
-                [f"{kind}, {arm}", *cells, f"{said.count:.0f}", f"{len(stalls) / rounds:.0f}"]
+                [f"{kind}, {arm}", *cells, f"{said.many:.0f}", f"{len(stalls) / rounds:.0f}"]
             )
     return table(head, rows)
 

@@ -143,6 +143,7 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
         its.backoff * (course.mode is not Mode.NO_BACKOFF),
         its.skips,
         its.fresh_skips | its.asks_late | (course.mode is Mode.NO_BACKOFF),
+        its.grows,
         course.table,
         random,
     )
@@ -226,6 +227,7 @@ def _consume(
         pause,
         np.ones(len(move), dtype=np.bool_),
         (pause == 0) | of.asks_late,
+        of.grows & (pause > 0),
         table,
         random,
     )

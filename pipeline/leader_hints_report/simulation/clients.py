@@ -19,7 +19,7 @@ class Rules(NamedTuple):
     again, 0: as soon as Metadata names another leader; ``fetch_refresh``: least time between its
     Metadata requests. ``asks_late``: it asks for Metadata after its back-off, and not with the
     error. ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
-    ``backs_off_again``: each refused Fetch begins the back-off again, also that of an epoch that
+    ``grows``: its back-off doubles with each further refusal (KIP-580). ``backs_off_again``: each refused Fetch begins the back-off again, also that of an epoch that
     rose while the leader stayed.
     """
 
@@ -34,6 +34,7 @@ class Rules(NamedTuple):
     asks_late: bool = False
     by_followers: bool = True
     backs_off_again: bool = False
+    grows: bool = False
 
 
 #: By software, from which version on; the newest that is not newer than the client counts.
@@ -42,7 +43,7 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ((0,), Rules()),
         # KAFKA-15415: the producer retries at once where Metadata names another leader.
         ((3, 6), Rules(fresh_skips=True)),
-        ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True)),
+        ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True, grows=True)),
     ),
     "librdkafka": (
         (
@@ -55,10 +56,8 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
                 produce_hints=True,
                 fetch_hints=True,
                 skips=False,
-                fetch_backoff=1000,
-                fetch_refresh=1000,
+                fetch_backoff=100,
                 by_followers=False,
-                backs_off_again=True,
             ),
         ),
     ),

@@ -20,6 +20,8 @@ from leader_hints_report.simulation.parameters import Parameters
 
 #: Of Kafka's clients since KIP-580: a fifth more or less.
 _JITTER = 0.2
+#: retry.backoff.max.ms
+_LONGEST = 1000.0
 
 
 class Held(NamedTuple):
@@ -107,6 +109,16 @@ def metadata_known(
     return Known(at, asks)
 
 
+def _growing(early: Floats, step: Floats) -> Floats:
+    """Return the first sum of 1, 2 and 4 steps, and then of seconds, that is not before ``early``."""
+    sums = (0.0, 1.0, 3.0, 7.0)
+    beyond = sums[-1] * step
+    beyond = beyond + np.ceil(np.maximum(early - beyond, 0) / _LONGEST) * _LONGEST
+    return np.select(
+        [early <= times * step for times in sums], [times * step for times in sums], beyond
+    )
+
+
 class Served(NamedTuple):
     """``at``: when the new leader's answer came; ``errors``: how many came before it."""
 
@@ -122,6 +134,7 @@ def served(
     backoff: Floats,
     skips: Bools,
     fresh_skips: Bools,
+    grows: Bools,
     table: Parameters,
     random: Random,
 ) -> Served:
@@ -129,7 +142,8 @@ def served(
 
     ``told``: when the error reached the client, ``hinted``: with a hint. ``known``: when Metadata
     has the move. ``fresh_skips``: it goes on as soon as that is so. Else it tries again after each
-    ``backoff``, at the former leader while it knows no other.
+    ``backoff``, at the former leader while it knows no other. ``grows``: a back-off after refusals
+    of the new one doubles, up to a second.
     """
     step = np.maximum(backoff, 0) + table.rtt_ms
     by_hint = told + np.where(skips, 0.0, backoff)
@@ -139,6 +153,7 @@ def served(
     goes = np.where(hinted, by_hint, by_metadata)
     early = np.maximum(serves - goes - table.rtt_ms / 2, 0)
     refused = np.ceil(early / step)
+    pauses = np.where(grows, _growing(early, step), refused * step)
     errors = 1 + np.where(hinted, 0.0, tries) + refused
     busy = table.busy_ms * np.exp(table.busy_spread * random.standard_normal(len(goes)))
-    return Served(goes + refused * step + table.rtt_ms + busy, errors)
+    return Served(goes + pauses + table.rtt_ms + busy, errors)

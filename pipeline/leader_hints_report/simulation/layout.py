@@ -37,6 +37,7 @@ class Streams:
     asks_late: Bools
     by_followers: Bools
     backs_off_again: Bools
+    grows: Bools
     java: Bools
     linger: Floats
 
@@ -131,6 +132,7 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
         fetch_refresh=np.array([of.fetch_refresh for of in rules], dtype=np.float64),
         by_followers=np.array([of.by_followers for of in rules], dtype=np.bool_),
         backs_off_again=np.array([of.backs_off_again for of in rules], dtype=np.bool_),
+        grows=np.array([of.grows for of in rules], dtype=np.bool_),
         asks_late=np.array([of.asks_late for of in rules], dtype=np.bool_),
         java=np.array([c.software.endswith("java") for c, _, _, _ in rows], dtype=np.bool_),
         linger=np.array([clients.linger_ms for clients, _, _, _ in rows], dtype=np.float64),

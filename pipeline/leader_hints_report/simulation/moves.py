@@ -53,7 +53,9 @@ def batches(
             raise PipelineError(f"event: partitions {count}: the fleet has {most}")
         chosen = np.sort(random.permutation(most)[:count])
         moves = _next_leaders(where, chosen, where.replicas[chosen, 0], lost=())
-        moves = moves._replace(epoch_before=event.epoch_before_ms)
+        # With KRaft another order of the same replicas leaves the epoch as it is.
+        if fleet.cluster.mode == "zookeeper":
+            moves = moves._replace(epoch_before=event.epoch_before_ms)
         yield from _split(moves, event.batch, event.batch_pause_s * 1000)
     elif isinstance(event, PreferredElection):
         everything = np.arange(len(where.topic))

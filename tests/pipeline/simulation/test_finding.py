@@ -92,6 +92,7 @@ def _served(
     hinted: bool = False,
     skips: bool = True,
     fresh: bool = False,
+    grows: bool = False,
 ) -> tuple[float, float]:
     end = served(
         np.array([told]),
@@ -101,6 +102,7 @@ def _served(
         np.array([100.0]),
         np.array([skips]),
         np.array([fresh]),
+        np.array([grows]),
         _QUIET,
         np.random.default_rng(1),
     )
@@ -124,6 +126,13 @@ def test_a_hint_saves_the_back_off_unless_the_client_has_one_for_it() -> None:
 
 def test_a_client_that_comes_too_early_is_refused() -> None:
     assert _served(10, 12, 60, hinted=True) == (114, 2)
+
+
+def test_a_back_off_that_grows_doubles() -> None:
+    assert _served(10, 12, 60, hinted=True, grows=True) == (114, 2)
+    assert _served(10, 12, 200, hinted=True, grows=True)[0] == 10 + 3 * 102 + 2
+    assert _served(10, 12, 500, hinted=True, grows=True)[0] == 10 + 7 * 102 + 2
+    assert _served(10, 12, 1500, hinted=True, grows=True)[0] == 10 + 7 * 102 + 1000 + 2
 
 
 @settings(max_examples=200, deadline=None)
