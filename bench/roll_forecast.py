@@ -18,8 +18,8 @@ CLIENT = "3.9.1"
 
 
 class Forecast(NamedTuple):
-    """Stalls in milliseconds: their ``p50`` and ``p99``, how ``many`` there are in a roll, and their
-    ``sum`` in seconds; of producers, and until records were consumed."""
+    """Stalls in milliseconds, of producers or until records were consumed: ``p50`` and ``p99``. How
+    ``many`` there are in a roll, and their ``sum`` in seconds."""
 
     p50: float
     p99: float

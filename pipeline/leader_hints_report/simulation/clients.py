@@ -12,15 +12,17 @@ from leader_hints_report.errors import PipelineError
 class Rules(NamedTuple):
     """What a client does. Times are milliseconds.
 
-    ``produce_hints`` and ``fetch_hints``: it uses hints of these APIs. ``skips``: a producer with a
-    hint does not back off. ``fresh_skips``: it does not back off once Metadata names another
-    leader. ``backoff``: until it tries a partition again (retry.backoff.ms). ``refresh``: least
-    time between two Metadata requests. ``fetch_backoff``: until a consumer tries a partition
-    again, 0: as soon as Metadata names another leader; ``fetch_refresh``: least time between its
-    Metadata requests. ``asks_late``: it asks for Metadata after its back-off, and not with the
-    error. ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
-    ``grows``: its back-off doubles with each further refusal (KIP-580). ``backs_off_again``: each refused Fetch begins the back-off again, also that of an epoch that
-    rose while the leader stayed.
+    ``produce_hints`` and ``fetch_hints``: it uses hints of these APIs. ``skips``: a producer with
+    a hint does not back off. ``fresh_skips``: it does not back off once Metadata names another
+    leader. ``backoff``: until it tries a partition again (retry.backoff.ms); ``grows``: that
+    doubles with each further refusal (KIP-580). ``refresh``: least time between two Metadata
+    requests.
+
+    ``fetch_backoff``: until a consumer tries a partition again, 0: as soon as Metadata names
+    another leader; ``backs_off_again``: each refused Fetch begins that again, also one of an epoch
+    that rose while the leader stayed. ``fetch_refresh``: least time between a consumer's Metadata
+    requests. ``asks_late``: it asks for Metadata after its back-off, and not with the error.
+    ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
     """
 
     produce_hints: bool = False

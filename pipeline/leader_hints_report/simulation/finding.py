@@ -110,7 +110,7 @@ def metadata_known(
 
 
 def _growing(early: Floats, step: Floats) -> Floats:
-    """Return the first sum of 1, 2 and 4 steps, and then of seconds, that is not before ``early``."""
+    """Return the first sum of 1, 2 and 4 steps, and then of seconds, that is at least ``early``."""
     sums = (0.0, 1.0, 3.0, 7.0)
     beyond = sums[-1] * step
     beyond = beyond + np.ceil(np.maximum(early - beyond, 0) / _LONGEST) * _LONGEST

@@ -76,8 +76,8 @@ def test_no_dead_broker_gives_a_hint() -> None:
 
 
 def test_records_of_partitions_that_stay_wait_behind_a_held_response() -> None:
-    event = {"kind": "reassignment", "partitions": 3, "batch": 3}
-    clients = [{"name": "q", "role": "producer", "version": "3.9", "records_per_second": 1000}]
+    event = {"kind": "reassignment", "partitions": 12, "batch": 12}
+    clients = [{"name": "q", "role": "producer", "version": "3.9", "records_per_second": 1e5}]
     late = {"late_metadata_ms": 50}
     _, of = _cost(Mode.HINTS, event=event, clients=clients, parameters=late)
     assert len(of.behind.lengths) > 0

@@ -11,15 +11,16 @@ from tests.pipeline.simulation.fleets import small
 
 
 def test_the_pause_that_is_found_keeps_the_limit_and_a_shorter_one_does_not() -> None:
-    arm = Arm(Mode.NO_PROXY, "", small())
-    found = shortest_pause(arm, 0.999, 30, [1])
+    event = {"kind": "rolling_restart", "pause_s": 120, "down_s": 1, "return_s": 1}
+    arm = Arm(Mode.NO_PROXY, "", small(event=event))
+    found = shortest_pause(arm, 0.999, 60, [1])
     assert found.pause_s is not None
 
     def p999(pause: float) -> float:
-        fleet = changed_fleet(small(), f"pause_s={pause}")
+        fleet = changed_fleet(arm.fleet, f"pause_s={pause}")
         return simulate(fleet, Mode.NO_PROXY, 1).produce.percentile(0.999)
 
-    assert p999(found.pause_s + 1) < 30 < p999(found.pause_s - 5)
+    assert p999(found.pause_s + 1) < 60 < p999(found.pause_s - 1)
     assert found.value == pytest.approx(p999(found.pause_s), rel=1e-6)
 
 
