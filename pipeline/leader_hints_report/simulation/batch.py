@@ -63,10 +63,12 @@ class Counts(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """What a batch costs. ``behind``: records that wait behind a held response."""
+    """What a batch costs. ``behind``: records that wait behind a held response. ``recoveries``: of
+    consumers, from the first error of each at each of its partitions until it reads again."""
 
     produce: Stalls
     consume: Stalls
+    recoveries: Floats
     behind: Stalls
     counts: Counts
 
@@ -105,9 +107,9 @@ def cost(course: Course, random: Random) -> Cost:
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
-    consume, counts = _consume(course, topics, ended, rates, random)
+    consume, recoveries, counts = _consume(course, topics, ended, rates, random)
     produce = Stalls(lengths, rates, np.ones(len(lengths)))
-    return Cost(produce, consume, ended.behind, ended.counts.plus(counts))
+    return Cost(produce, consume, recoveries, ended.behind, ended.counts.plus(counts))
 
 
 def _by_topic(course: Course) -> _Topics:
@@ -180,7 +182,7 @@ def _others(
 
 def _consume(
     course: Course, topics: _Topics, ended: _Ended, rates: Floats, random: Random
-) -> tuple[Stalls, Counts]:
+) -> tuple[Stalls, Floats, Counts]:
     """Until records are consumed: by each group that reads a topic, apart.
 
     A record that is written while its partition is not read waits until it is read again, and one
@@ -235,7 +237,8 @@ def _consume(
     at = served.at + _stuck(held.hinted & of.java, table.stuck_fetch_share, table, random)
     again = np.maximum(at, spread.follows[move] + table.rtt_ms / 2)
     counts = _counts(course, served, held, known, held.until - _error(course, pairs))
-    return _until_consumed(course, ended, rates, move, topic, again), counts
+    unread = _until_consumed(course, ended, rates, move, topic, again)
+    return unread, at - arrives, counts
 
 
 def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:

@@ -4,7 +4,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from leader_hints_report.simulation.arrays import Random
+from leader_hints_report.simulation.arrays import Floats, Random
 from leader_hints_report.simulation.batch import Cost, Counts, Course, Stalls, cost
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
@@ -21,7 +21,8 @@ _EVENT, _SPREAD, _CLIENTS = range(3)
 
 class Outcome(NamedTuple):
     """What came of one simulation. ``stalls``: of producers, one for each client and partition;
-    ``read_stalls``: until records were consumed."""
+    ``read_stalls``: until records were consumed; ``recoveries``: of consumers, one for each group
+    and partition, from its first error until it reads again."""
 
     mode: Mode
     seed: int
@@ -33,6 +34,7 @@ class Outcome(NamedTuple):
     consume: Latencies
     stalls: Stalls
     read_stalls: Stalls
+    recoveries: Floats
     counts: Counts
     update_bytes: float
 
@@ -77,6 +79,7 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
         Latencies(records, consume, *Stalls.joined([read, behind])),
         stalls,
         read,
+        np.concatenate([one.recoveries for one in costs] or [np.empty(0)]),
         counts,
         update_bytes,
     )
