@@ -13,6 +13,7 @@ from bench import (
     replication_report,
     roll_report,
     settle_report,
+    simulation_report,
     stall_report,
     takeover_report,
 )
@@ -36,6 +37,7 @@ benchmarks = click.Group(
         memory_report.main,
         takeover_report.main,
         roll_report.main,
+        simulation_report.main,
         pipeline_report.main,
         profile.main,
         profile.flamegraph,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from leader_hints.observe.metric_families import FAMILIES
 from leader_hints.observe.status import schema
-from tests.docs import chart_schema, events_page, journal_page, settings_page
+from tests.docs import chart_schema, events_page, journal_page, settings_page, simulation_page
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -47,6 +47,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "configuration.md", settings_page.page()
     yield DOCS / "events.md", events_page.page()
     yield DOCS / "journal-events.md", journal_page.page()
+    yield DOCS / "simulation.md", simulation_page.page(DOCS / "simulation.md")
     yield chart_schema.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 

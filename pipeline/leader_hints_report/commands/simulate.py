@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 import click
@@ -24,10 +25,14 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
 @click.option(
     "--fleet",
     "file",
-    required=True,
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
     help="The fleet and the event, as YAML; docs/simulation.md has examples.",
+)
+@click.option(
+    "--journal",
+    metavar="PATH|kafka://HOST:PORT/TOPIC",
+    help="Take fleet and event from a journal in place of a file; needs Java 17.",
 )
 @click.option(
     "--mode",
@@ -76,7 +81,8 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
 )
 @takes_conf
 def command(
-    file: Path,
+    file: Path | None,
+    journal: str | None,
     modes: tuple[str, ...],
     changes: tuple[str, ...],
     seeds: int,
@@ -93,10 +99,9 @@ def command(
     from leader_hints_report.simulation import sweep
     from leader_hints_report.simulation.arms import arms
     from leader_hints_report.simulation.document import Forecast, markdown
-    from leader_hints_report.simulation.fleet import read_fleet
     from leader_hints_report.simulation.modes import Mode
 
-    fleet = read_fleet(file)
+    fleet, notes = _taken(file, journal, master, conf)
     chosen = arms(fleet, tuple(Mode(mode) for mode in modes or _MODES), changes)
     numbers = [*range(first_seed, first_seed + seeds)]
     if pause_for is not None:
@@ -108,7 +113,8 @@ def command(
         else:
             told(f"Simulating {len(chosen)} arms with {seeds} seeds on Spark")
             figures = sweep.sweep_on_spark(begin(master, conf), fleet, chosen, numbers)
-    notes = _notes(fleet, first_seed) if any(arm.mode.has_proxy for arm in chosen) else []
+    if any(arm.mode.has_proxy for arm in chosen):
+        notes += _judged(fleet, first_seed)
     forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=notes)
     click.echo(markdown(forecast))
     if json_file is not None:
@@ -119,7 +125,27 @@ def command(
         _write(page, render(forecast))
 
 
-def _notes(fleet: "Fleet", seed: int) -> list[str]:
+def _taken(
+    file: Path | None, journal: str | None, master: str | None, conf: dict[str, str]
+) -> "tuple[Fleet, list[str]]":
+    """Return the fleet, and what is to be said of where it is from."""
+    if file is not None and journal is None:
+        from leader_hints_report.simulation.fleet import read_fleet
+
+        return read_fleet(file), []
+    if journal is None or file is not None:
+        raise PipelineError("give either --fleet or --journal")
+    from leader_hints_report.journal.sources import packages
+    from leader_hints_report.simulation.from_journal import read_journal
+
+    session = begin(master or "local[*]", conf, packages(journal))
+    with steps() as told, TemporaryDirectory(prefix="leader-hints-simulate-") as folder:
+        told("Reading the journal")
+        fleet, notes = read_journal(session, journal, folder)
+    return fleet, notes
+
+
+def _judged(fleet: "Fleet", seed: int) -> list[str]:
     """Hold the model's holds against the proxy's own rules, and say how far they are apart."""
     from leader_hints_report.simulation.core_rules import compare
 

@@ -8,8 +8,9 @@ without a hint: the model is fitted to their mean.
 import math
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from statistics import mean, median
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -20,6 +21,11 @@ from leader_hints_report.simulation.fleet import Fleet, make_fleet
 from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.simulate import simulate
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+#: Rows of a table that are read: the newest.
+_MOST_ROWS: Final = 200_000
 #: Moves within so many seconds are one batch.
 _TOGETHER_S: Final = 2.0
 #: A client that met all moves may have had any number of records: at least so many in a recovery.
@@ -128,7 +134,7 @@ def _batches(moves: Sequence[Move]) -> tuple[list[int], list[float]]:
             begins.append(at)
             sizes.append(0)
         sizes[-1] += 1
-    return sizes, [later - before for before, later in zip(begins, begins[1:], strict=False)]
+    return sizes, [later - before for before, later in pairwise(begins)]
 
 
 def _clients(moves: Sequence[Move], known: Sequence[Recovery]) -> list[dict[str, Any]]:
@@ -182,3 +188,41 @@ def _fitted(fleet: Fleet, wanted_ms: float) -> tuple[Fleet, float]:
         middle = (low + high) / 2
         low, high = (middle, high) if lost(middle) < wanted_ms else (low, middle)
     return at(high), lost(high) / wanted_ms - 1
+
+
+def read_journal(session: "SparkSession", journal: str, folder: str) -> Taken:
+    """Run the pipeline over a journal into ``folder``, and return the fleet that it is of.
+
+    :raises PipelineError: the journal cannot be read, or does not say enough.
+    """
+    from leader_hints_report.batch import run
+    from leader_hints_report.store import read_table
+
+    run(session, journal, folder)
+    moves = read_table(session, folder, "leader_moves").where("moved")
+    moves = moves.orderBy("first_seen", ascending=False).limit(_MOST_ROWS)
+    moves = moves.select("topic", "partition", "leader", "leader_before", "first_seen")
+    recoveries = read_table(session, folder, "recoveries")
+    recoveries = recoveries.orderBy("first_error", ascending=False).limit(_MOST_ROWS)
+    return fleet_from(
+        [
+            Move(
+                row.topic, row.partition, row.leader, row.leader_before, row.first_seen.timestamp()
+            )
+            for row in moves.collect()
+        ],
+        [
+            Recovery(
+                row.client_id,
+                row.software,
+                row.software_version,
+                row.api,
+                row.topic,
+                row.partition,
+                row.lost_ms,
+                row.hinted and not row.observed,
+            )
+            for row in recoveries.collect()
+            if row.lost_ms is not None
+        ],
+    )

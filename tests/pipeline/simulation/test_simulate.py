@@ -45,7 +45,7 @@ def test_late_metadata_makes_stalls_longer_and_hints_save_them() -> None:
         return float(simulate(fleet, mode, 1).stalls.lengths.mean())
 
     assert mean(Mode.NO_PROXY, 3000) > 2 * mean(Mode.NO_PROXY, 0)
-    assert mean(Mode.NATIVE, 3000) == pytest.approx(mean(Mode.NATIVE, 0), rel=0.2)
+    assert mean(Mode.NATIVE, 3000) < 0.5 * mean(Mode.NO_PROXY, 3000)
 
 
 def test_a_lost_broker_costs_its_session() -> None:
