@@ -11,7 +11,9 @@ from bench import (
     memory_report,
     profile,
     replication_report,
+    roll_report,
     settle_report,
+    simulation_report,
     stall_report,
     takeover_report,
 )
@@ -34,6 +36,8 @@ benchmarks = click.Group(
         kip951_report.late,
         memory_report.main,
         takeover_report.main,
+        roll_report.main,
+        simulation_report.main,
         pipeline_report.main,
         profile.main,
         profile.flamegraph,

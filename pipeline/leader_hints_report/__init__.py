@@ -2,7 +2,7 @@
 
 Bugs about a run that fails, or reads a journal twice, are here. Those about what is stored are in
 store, about lines in journal, about figures in tables, about the page in report, about options in
-commands; those about synthetic journals are in generator.
+commands; those about synthetic journals are in generator, those about forecasts in simulation.
 
 - batch: one run over what is new; streaming: the same while journals are written.
 - store: events and tables of an output folder, and which inputs they come from.
@@ -29,5 +29,6 @@ argument where they need one. None depends on the session's time zone, and there
 between rows: all of it is Spark's own expressions.
 
 The pipeline and the proxy do not import each other: they share only the journal's format,
-docs/journal.schema.json.
+docs/journal.schema.json. The one exception is :mod:`leader_hints_report.simulation.core_rules`,
+which calls the proxy's rules to hold the model against them.
 """

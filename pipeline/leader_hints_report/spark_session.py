@@ -79,16 +79,18 @@ takes_kafka: Final = click.option(
     callback=_settings,
     help="A property of Kafka's Java client, such as security.protocol. May be given many times.",
 )
+#: Gives a command ``conf``, settings of Spark's.
+takes_conf: Final = click.option(
+    "--conf",
+    "conf",
+    multiple=True,
+    metavar="NAME=VALUE",
+    callback=_settings,
+    help="A setting of Spark's. May be given many times.",
+)
 _OPTIONS: Final = (
     click.option("--master", default="local[*]", show_default=True, help="Where Spark runs."),
-    click.option(
-        "--conf",
-        "conf",
-        multiple=True,
-        metavar="NAME=VALUE",
-        callback=_settings,
-        help="A setting of Spark's. May be given many times.",
-    ),
+    takes_conf,
 )
 
 

@@ -19,7 +19,7 @@ from bench.samples import FOLDER, Samples
 from bench.stall import Sample
 from tests.harness.maven import ROOT
 
-_PAGES = ("benchmarks.md", "pipeline.md")
+_PAGES = ("benchmarks.md", "pipeline.md", "simulation.md")
 _MOST_BYTES = 1_000_000
 #: Numbers that are not changed by rounding to six digits.
 _NUMBERS = st.integers(0, 99_999).map(lambda number: number / 100)

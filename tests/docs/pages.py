@@ -9,7 +9,14 @@ from pathlib import Path
 
 from leader_hints.observe.metric_families import FAMILIES
 from leader_hints.observe.status import schema
-from tests.docs import chart_schema, events_page, journal_page, pytest_page, settings_page
+from tests.docs import (
+    chart_schema,
+    events_page,
+    journal_page,
+    pytest_page,
+    settings_page,
+    simulation_page,
+)
 
 DOCS = Path(__file__).parents[2] / "docs"
 
@@ -48,6 +55,7 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "events.md", events_page.page()
     yield DOCS / "journal-events.md", journal_page.page()
     yield DOCS / "pytest.md", pytest_page.page()
+    yield DOCS / "simulation.md", simulation_page.page(DOCS / "simulation.md")
     yield chart_schema.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 

@@ -1,0 +1,80 @@
+"""What the model says of the roll that :mod:`bench.roll` does."""
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from bench.roll import BROKERS, PARTITIONS, RATE, STALL_MS, TOPICS
+from leader_hints_report.simulation.arrays import Floats
+from leader_hints_report.simulation.batch import Stalls
+from leader_hints_report.simulation.fleet import Fleet, make_fleet
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.simulate import simulate
+
+SEEDS = range(1, 21)
+#: Of both kinds of clients.
+CLIENT = "3.9.1"
+
+
+class Forecast(NamedTuple):
+    """Stalls in milliseconds, of producers or until records were consumed: ``p50`` and ``p99``. How
+    ``many`` there are in a roll, and their ``sum`` in seconds."""
+
+    p50: float
+    p99: float
+    many: float
+    sum: float
+
+
+def fleet(acks: str = "all", parameters: Mapping[str, float] | None = None) -> Fleet:
+    """Return the real cluster as the model has it."""
+    return make_fleet(
+        {
+            "cluster": {"brokers": BROKERS, "version": "3.6"},
+            "topics": [{"name": "t", "partitions": PARTITIONS, "count": TOPICS}],
+            "clients": [
+                {
+                    "name": "p",
+                    "role": "producer",
+                    "version": CLIENT,
+                    "records_per_second": RATE,
+                    "acks": acks,
+                },
+                {"name": "c", "role": "consumer", "version": CLIENT},
+            ],
+            "event": {"kind": "rolling_restart", "pause_s": 60, "down_s": 10, "return_s": 10},
+            "parameters": dict(parameters or {}),
+        },
+        "roll",
+    )
+
+
+def forecast(of: Fleet, mode: Mode) -> tuple[Forecast, Forecast]:
+    """Forecast the stalls of producers, and until records are consumed."""
+    outcomes = [simulate(of, mode, seed) for seed in SEEDS]
+    produce = np.concatenate([one.stalls.lengths for one in outcomes])
+    read = [one.read_stalls for one in outcomes]
+    consume = np.concatenate(
+        [
+            part
+            for one, seed in zip(read, SEEDS, strict=True)
+            for part in (one.lengths[one.first > 0], _first_unread(one, seed))
+        ]
+    )
+    return _of(produce), _of(consume)
+
+
+def _first_unread(of: Stalls, seed: int) -> Floats:
+    """The longest wait of records of each partition that was not read for a while: of the first one
+    that came meanwhile, where any did."""
+    some = (of.first == 0) & (of.rates > 0)
+    waits: Floats = of.lengths[some] - np.random.default_rng(seed).exponential(1 / of.rates[some])
+    return np.maximum(waits, 0.0)
+
+
+def _of(lengths: Floats) -> Forecast:
+    stalls = lengths[lengths >= STALL_MS]
+    p50, p99 = np.quantile(stalls, [0.5, 0.99])
+    many = len(SEEDS)
+    return Forecast(float(p50), float(p99), len(stalls) / many, float(stalls.sum()) / 1000 / many)

@@ -1,0 +1,126 @@
+"""The document of `simulate`: all figures with what they were made from, as JSON and as tables."""
+
+from collections.abc import Sequence
+from typing import Final
+
+from pydantic import BaseModel, ConfigDict, Field
+
+from leader_hints_report.simulation.figures import ArmFigures, Interval
+from leader_hints_report.simulation.fleet import Fleet
+from leader_hints_report.simulation.parameters import Parameters
+
+#: The figures of the printed tables: title, and the figures' names with short ones.
+TABLES: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
+    (
+        "Latency until acknowledged, ms",
+        tuple((f"produce p{p} ms", f"p{p}") for p in ("50", "99", "99.9", "99.99")),
+    ),
+    (
+        "Latency until consumed, ms",
+        tuple((f"e2e p{p} ms", f"p{p}") for p in ("50", "99", "99.9", "99.99")),
+    ),
+    (
+        "Stalls of producers, one for each client and partition",
+        (
+            ("stalls", "stalls"),
+            ("produce stall p50 ms", "p50 ms"),
+            ("produce stall p99 ms", "p99 ms"),
+            ("produce stall max ms", "max ms"),
+            ("stalled s", "sum, s"),
+        ),
+    ),
+    (
+        "Records and requests",
+        (
+            ("produce late by 100 ms", "late by 100 ms"),
+            ("produce late by 1000 ms", "by 1 s"),
+            ("errors", "errors"),
+            ("hinted errors", "hinted"),
+            ("Metadata requests", "Metadata"),
+            ("ListOffsets requests", "ListOffsets"),
+        ),
+    ),
+)
+
+
+class Forecast(BaseModel):
+    """What `simulate --json` writes."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    version: int = Field(description="Version of this format.")
+    fleet: Fleet = Field(description="What was simulated.")
+    seeds: list[int] = Field(description="The seeds of each arm.")
+    arms: list[ArmFigures] = Field(description="The arms in order.")
+    notes: list[str] = Field(description="What a reader is to know of it.")
+
+
+def summary(fleet: Fleet) -> str:
+    """Say in a line what is simulated."""
+    partitions = sum(topic.partitions * topic.count for topic in fleet.topics)
+    topics = {topic.name: topic.count for topic in fleet.topics}
+    counts = {"producer": 0, "consumer": 0}
+    for clients in fleet.clients:
+        named = clients.topics or tuple(topics)
+        counts[clients.role] += clients.count * sum(topics[name] for name in named)
+    return (
+        f"{fleet.event.kind.replace('_', ' ')} of {fleet.cluster.brokers} brokers "
+        f"({fleet.cluster.version}, {fleet.cluster.mode}), {partitions} partitions, "
+        f"{counts['producer']} producers, {counts['consumer']} consumers"
+    )
+
+
+def markdown(forecast: Forecast) -> str:
+    """Return the tables for a terminal or a page."""
+    seeds = len(forecast.seeds)
+    of = f"{seeds} seeds; in brackets the mean's 95 % interval" if seeds > 1 else "one seed"
+    parts = [f"{summary(forecast.fleet)}; {of}."]
+    for title, columns in TABLES:
+        parts.append(f"{title}:\n\n{_table(forecast.arms, columns)}")
+    return "\n\n".join([*parts, *forecast.notes])
+
+
+def _table(arms: Sequence[ArmFigures], columns: Sequence[tuple[str, str]]) -> str:
+    rows = [["arm", *(short for _, short in columns)]]
+    rows += [[arm.arm, *(show(arm.figures[name]) for name, _ in columns)] for arm in arms]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    lines = [_line(row, widths) for row in rows]
+    rule = "| " + " | ".join(
+        "-" * width if not place else "-" * (width - 1) + ":" for place, width in enumerate(widths)
+    )
+    return "\n".join([lines[0], f"{rule} |", *lines[1:]])
+
+
+def _line(row: Sequence[str], widths: Sequence[int]) -> str:
+    cells = [
+        cell.ljust(width) if not place else cell.rjust(width)
+        for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+    ]
+    return f"| {' | '.join(cells)} |"
+
+
+def show(of: Interval) -> str:
+    """Return a figure as text, with its interval where that can be seen."""
+    low, middle, high = number(of.low), number(of.mean), number(of.high)
+    return middle if low == high else f"{middle} ({low} to {high})"
+
+
+def number(value: float) -> str:
+    """Return a number with as many digits as it is worth."""
+    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+
+
+def parameter_table() -> str:
+    """Return the table of all parameters, for docs/simulation.md."""
+    lines = [
+        "| parameter | value | range | unit | meaning | source |",
+        "|---|---:|---:|---|---|---|",
+    ]
+    for name, field in Parameters.model_fields.items():
+        extra = field.json_schema_extra
+        assert isinstance(extra, dict)
+        lines.append(
+            f"| `{name}` | {field.default:g} | {extra['low']:g} to {extra['high']:g} "
+            f"| {extra['unit']} | {field.description} | {extra['source']} |"
+        )
+    return "\n".join(lines)

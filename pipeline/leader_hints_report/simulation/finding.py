@@ -1,0 +1,159 @@
+"""How a client finds the next leader: holds, hints, Metadata and back-off, for many at once.
+
+An episode is one client at one partition that moved. All columns have a row for each. Times are
+milliseconds after the controller began with the batch.
+
+1. An error reaches the broker's side at ``error``. Proxies may hold it: :func:`held_until`.
+2. With a hint the client goes to the leader, at once or after its back-off.
+3. Without one it asks a broker for Metadata, again and again until the answer has the move:
+   :func:`metadata_known`. Then it goes there, by the rules of its software.
+4. If it comes before the leader serves, it is refused and backs off: :func:`served`.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from leader_hints_report.simulation.arrays import Bools, Floats, Random
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.parameters import Parameters
+
+#: Of Kafka's clients since KIP-580: a fifth more or less.
+_JITTER = 0.2
+#: retry.backoff.max.ms
+_LONGEST = 1000.0
+
+
+class Held(NamedTuple):
+    """``until``: when the error goes on to the client; ``hinted``: with a hint."""
+
+    until: Floats
+    hinted: Bools
+
+
+def held_until(
+    mode: Mode,
+    error: Floats,
+    serves: Floats,
+    shows: Floats,
+    uses_hints: Bools,
+    asked: Floats,
+    table: Parameters,
+    *,
+    kraft: bool,
+) -> Held:
+    """Return until when errors are held, as the fast form of the proxy's rules.
+
+    A hint is given when some broker names the leader and the leader itself confirms it; a settled
+    error goes on when all brokers name it. ``asked``: how long after a broker knows something the
+    proxy has heard it. No error is held for longer than the bound.
+    """
+    nobody = np.zeros(len(error), dtype=np.bool_)
+    if mode is Mode.NATIVE:
+        return Held(error, uses_hints)
+    if not mode.has_proxy:
+        return Held(error, nobody)
+    bound = (
+        max(table.deadline_ms, table.kraft_hold_ms)
+        if kraft and table.deadline_ms
+        else table.deadline_ms
+    )
+    found = np.maximum(shows.min(), serves) + asked
+    good = np.maximum(error, found)
+    hinted = uses_hints & (good <= error + bound)
+    until = np.where(uses_hints, np.minimum(good, error + bound), error)
+    if mode is Mode.SETTLED:
+        settled = np.maximum(error, shows.max() + asked)
+        until = np.where(uses_hints, until, np.minimum(settled, error + bound))
+    return Held(until + table.proxy_ms, hinted)
+
+
+class Known(NamedTuple):
+    """``at``: when a client got Metadata that has the moves; ``asks``: how often it asked."""
+
+    at: Floats
+    asks: Floats
+
+
+def metadata_known(
+    error: Floats,
+    waits: Floats,
+    refresh: Floats,
+    shows: Floats,
+    delay: Floats,
+    table: Parameters,
+    random: Random,
+) -> Known:
+    """Return when clients learn of a batch by Metadata.
+
+    ``error``: when the error reached the client; it asks ``waits`` later, each time another
+    broker, no sooner than ``refresh`` after the last time. ``delay``: what an answer waits for
+    behind others on its connection.
+    """
+    at = np.empty(len(error))
+    asks = np.zeros(len(error))
+    asked = error + waits
+    period = np.maximum(refresh, table.rtt_ms)
+    left = np.arange(len(error))
+    while len(left):
+        # Until the first broker shows it no answer can have it.
+        idle = np.floor(np.maximum(shows.min() - asked, 0) / period[left])
+        asked = asked + idle * period[left]
+        broker = random.integers(len(shows), size=len(left))
+        fresh = shows[broker] <= asked + table.rtt_ms / 2
+        asks[left] += idle + 1
+        at[left[fresh]] = asked[fresh] + table.rtt_ms + delay[left[fresh]]
+        left, asked = left[~fresh], asked[~fresh]
+        jitter = random.uniform(1 - _JITTER, 1 + _JITTER, len(left))
+        asked = asked + period[left] * jitter
+    return Known(at, asks)
+
+
+def _growing(early: Floats, step: Floats) -> Floats:
+    """Return the first sum of 1, 2 and 4 steps, and then of seconds, that is at least ``early``."""
+    sums = (0.0, 1.0, 3.0, 7.0)
+    beyond = sums[-1] * step
+    beyond = beyond + np.ceil(np.maximum(early - beyond, 0) / _LONGEST) * _LONGEST
+    return np.select(
+        [early <= times * step for times in sums], [times * step for times in sums], beyond
+    )
+
+
+class Served(NamedTuple):
+    """``at``: when the new leader's answer came; ``errors``: how many came before it."""
+
+    at: Floats
+    errors: Floats
+
+
+def served(
+    told: Floats,
+    hinted: Bools,
+    known: Floats,
+    serves: Floats,
+    backoff: Floats,
+    skips: Bools,
+    fresh_skips: Bools,
+    grows: Bools,
+    table: Parameters,
+    random: Random,
+) -> Served:
+    """Return when the new leader serves clients.
+
+    ``told``: when the error reached the client, ``hinted``: with a hint. ``known``: when Metadata
+    has the move. ``fresh_skips``: it goes on as soon as that is so. Else it tries again after each
+    ``backoff``, at the former leader while it knows no other. ``grows``: a back-off after refusals
+    of the new one doubles, up to a second.
+    """
+    step = np.maximum(backoff, 0) + table.rtt_ms
+    by_hint = told + np.where(skips, 0.0, backoff)
+    late = np.maximum(known - told, 0)
+    tries = np.where(fresh_skips, 0.0, np.maximum(np.ceil((late - backoff) / step), 0))
+    by_metadata = np.where(fresh_skips, np.maximum(known, told), told + backoff + tries * step)
+    goes = np.where(hinted, by_hint, by_metadata)
+    early = np.maximum(serves - goes - table.rtt_ms / 2, 0)
+    refused = np.ceil(early / step)
+    pauses = np.where(grows, _growing(early, step), refused * step)
+    errors = 1 + np.where(hinted, 0.0, tries) + refused
+    busy = table.busy_ms * np.exp(table.busy_spread * random.standard_normal(len(goes)))
+    return Served(goes + pauses + table.rtt_ms + busy, errors)

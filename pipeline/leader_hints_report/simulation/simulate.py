@@ -1,0 +1,89 @@
+"""One simulation: a fleet, an event, a mode and a seed give what clients meet."""
+
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from leader_hints_report.simulation.arrays import Floats, Random
+from leader_hints_report.simulation.batch import Cost, Counts, Course, Stalls, cost
+from leader_hints_report.simulation.fleet import Fleet
+from leader_hints_report.simulation.latencies import Base, Latencies
+from leader_hints_report.simulation.layout import Layout, layout
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.moves import batches
+from leader_hints_report.simulation.propagation import propagate
+
+#: Milliseconds after the last move that belong to the event.
+_AFTERWARDS: Final = 60_000
+#: Which draws a generator is for; so changes in one do not change the others.
+_EVENT, _SPREAD, _CLIENTS = range(3)
+
+
+class Outcome(NamedTuple):
+    """What came of one simulation. ``stalls``: of producers, one for each client and partition;
+    ``read_stalls``: until records were consumed; ``recoveries``: of consumers, one for each group
+    and partition, from its first error until it reads again."""
+
+    mode: Mode
+    seed: int
+    duration_ms: float
+    moves: int
+    batches: int
+    records: float
+    produce: Latencies
+    consume: Latencies
+    stalls: Stalls
+    read_stalls: Stalls
+    recoveries: Floats
+    counts: Counts
+    update_bytes: float
+
+
+def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -> Outcome:
+    """Simulate an event once. The same arguments give the same outcome.
+
+    ``where``: the fleet's layout, where it is known already.
+
+    :raises PipelineError: the event cannot happen to this fleet.
+    """
+    where = where or layout(fleet)
+    table = fleet.parameters
+    costs: list[Cost] = []
+    counts, moves, update_bytes, last = Counts(), 0, 0.0, 0.0
+    for number, batch in enumerate(
+        batches(fleet, where, fleet.event, table, _random(seed, _EVENT, 0))
+    ):
+        # All modes meet the same course of each batch, so their differences are theirs.
+        spread = propagate(fleet.cluster, where, batch, table, _random(seed, _SPREAD, number))
+        course = Course(fleet.cluster, where, batch, spread, mode, table)
+        costs.append(cost(course, _random(seed, _CLIENTS, number)))
+        counts = counts.plus(costs[-1].counts)
+        moves += len(batch.partitions)
+        update_bytes += spread.update_bytes
+        last = max(last, batch.at)
+    duration = max(fleet.duration_s * 1000, last + _AFTERWARDS)
+    stalls = Stalls.joined([one.produce for one in costs])
+    behind = Stalls.joined([one.behind for one in costs])
+    read = Stalls.joined([one.consume for one in costs])
+    records = where.records_per_ms * duration
+    produce = Base(table.base_p50_ms, table.base_p99_ms, table.base_tail)
+    consume = Base(table.base_e2e_p50_ms, table.base_e2e_p99_ms, table.base_tail)
+    return Outcome(
+        mode,
+        seed,
+        duration,
+        moves,
+        len(costs),
+        records,
+        Latencies(records, produce, *Stalls.joined([stalls, behind])),
+        Latencies(records, consume, *Stalls.joined([read, behind])),
+        stalls,
+        read,
+        np.concatenate([one.recoveries for one in costs] or [np.empty(0)]),
+        counts,
+        update_bytes,
+    )
+
+
+def _random(seed: int, purpose: int, number: int) -> Random:
+    return np.random.default_rng([seed, purpose, number])

@@ -1,0 +1,94 @@
+"""What a batch costs."""
+
+import numpy as np
+
+from leader_hints_report.simulation.batch import Cost, Course, Stalls, cost
+from leader_hints_report.simulation.layout import layout
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.moves import batches
+from leader_hints_report.simulation.propagation import propagate
+from tests.pipeline.simulation.fleets import small
+
+
+def _cost(mode: Mode = Mode.NO_PROXY, **changed: object) -> tuple[Course, Cost]:
+    fleet = small(**changed)
+    where, random = layout(fleet), np.random.default_rng(1)
+    batch = next(batches(fleet, where, fleet.event, fleet.parameters, random))
+    spread = propagate(fleet.cluster, where, batch, fleet.parameters, random)
+    course = Course(fleet.cluster, where, batch, spread, mode, fleet.parameters)
+    return course, cost(course, np.random.default_rng(2))
+
+
+def test_no_pair_has_two_stalls() -> None:
+    # So many records that each client meets each of its partitions.
+    clients = [{"name": "p", "role": "producer", "count": 2, "records_per_second": 1e6}]
+    course, of = _cost(clients=clients)
+    assert len(of.produce.lengths) == 2 * len(course.batch.partitions)
+
+
+def test_a_client_that_sends_little_meets_few_partitions() -> None:
+    clients = [{"name": "p", "role": "producer", "records_per_second": 0.1}]
+    _, of = _cost(clients=clients)
+    # Its first record tells it of all of its topic's moves.
+    assert len(of.produce.lengths) == 3
+
+
+def test_clients_of_topics_without_moves_have_no_stall() -> None:
+    clients = [{"name": "p", "role": "producer", "records_per_second": 5, "topics": ["u"]}]
+    event = {"kind": "reassignment", "partitions": 1, "batch": 1}
+    course, of = _cost(clients=clients, event=event)
+    (topic,) = course.layout.topic[course.batch.partitions]
+    assert len(of.produce.lengths) == (1 if topic else 0)
+
+
+def test_records_wait_at_least_until_they_are_acknowledged() -> None:
+    course, of = _cost()
+    pairs = len(of.produce.lengths)
+    assert len(of.consume.lengths) == pairs + len(course.batch.partitions)
+    assert (of.consume.lengths[:pairs] >= of.produce.lengths - 1e-9).all()
+
+
+def test_no_record_is_counted_both_as_refused_and_as_unread() -> None:
+    course, of = _cost()
+    pairs = len(of.produce.lengths)
+    window = of.consume.lengths[pairs:]
+    rates = course.layout.rate[course.layout.topic[course.batch.partitions]]
+    unread = of.consume.rates[pairs:] * window
+    assert (unread <= rates * window + 1e-9).all()
+
+
+def test_only_proxies_hold_and_only_clients_that_use_hints_get_them() -> None:
+    _, without = _cost(Mode.NO_PROXY)
+    assert (without.counts.held_ms, without.counts.hinted, len(without.behind.lengths)) == (0, 0, 0)
+    _, hints = _cost(Mode.HINTS)
+    assert hints.counts.hinted > 0
+    assert hints.counts.held_ms > 0
+    assert hints.counts.list_offsets > 0
+    java = [{"name": "p", "role": "producer", "version": "3.6.2", "records_per_second": 100}]
+    _, old = _cost(Mode.HINTS, clients=java)
+    assert old.counts.hinted == 0
+
+
+def test_no_dead_broker_gives_a_hint() -> None:
+    _, of = _cost(Mode.HINTS, event={"kind": "broker_loss"})
+    assert of.counts.hinted == 0
+    assert of.produce.lengths.min() > 10_000
+
+
+def test_records_of_partitions_that_stay_wait_behind_a_held_response() -> None:
+    event = {"kind": "reassignment", "partitions": 12, "batch": 12}
+    clients = [{"name": "q", "role": "producer", "version": "3.9", "records_per_second": 1e5}]
+    late = {"late_metadata_ms": 50}
+    _, of = _cost(Mode.HINTS, event=event, clients=clients, parameters=late)
+    assert len(of.behind.lengths) > 0
+    assert not of.behind.first.any()
+
+
+def test_brokers_up_to_2_4_keep_long_polls() -> None:
+    _, old = _cost(cluster={"brokers": 3, "version": "2.4"})
+    _, new = _cost(cluster={"brokers": 3, "version": "2.8"})
+    assert old.consume.lengths.max() > 400 > new.consume.lengths.max()
+
+
+def test_no_stalls_are_joined_to_none() -> None:
+    assert len(Stalls.joined([]).lengths) == 0

@@ -1,0 +1,50 @@
+"""The document: tables and JSON."""
+
+from leader_hints_report.simulation.arms import arms
+from leader_hints_report.simulation.document import (
+    Forecast,
+    markdown,
+    number,
+    parameter_table,
+    summary,
+)
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.parameters import Parameters
+from leader_hints_report.simulation.sweep import sweep
+from tests.pipeline.simulation.fleets import small
+
+
+def forecast() -> Forecast:
+    """Return a small one."""
+    of = arms(small(), (Mode.NO_PROXY, Mode.HINTS), ("pause_s=600",))
+    return Forecast(version=1, fleet=small(), seeds=[1, 2], arms=sweep(of, [1, 2]), notes=["Note."])
+
+
+def test_json_is_read_as_it_was_written() -> None:
+    of = forecast()
+    assert Forecast.model_validate_json(of.model_dump_json()) == of
+
+
+def test_tables_have_a_line_for_each_arm() -> None:
+    text = markdown(forecast())
+    assert text.count("| hints, pause_s=600 ") == 4
+    assert text.endswith("Note.")
+
+
+def test_the_summary_counts_clients_of_all_topics() -> None:
+    assert summary(small()) == (
+        "rolling restart of 3 brokers (3.6, zookeeper), 42 partitions, 9 producers, 9 consumers"
+    )
+
+
+def test_numbers_have_the_digits_that_they_are_worth() -> None:
+    assert [number(value) for value in (0.1234, 12.34, 123.4, 1234.5)] == [
+        "0.123",
+        "12.3",
+        "123",
+        "1234",
+    ]
+
+
+def test_the_table_has_all_parameters() -> None:
+    assert len(parameter_table().splitlines()) == 2 + len(Parameters.model_fields)

@@ -1,0 +1,77 @@
+"""The fleet's file: what is in it, and how mistakes are refused."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.simulation.fleet import RollingRestart, make_fleet, read_fleet
+from tests.pipeline.simulation.fleets import SMALL
+
+
+def test_a_file_is_read_with_defaults(tmp_path: Path) -> None:
+    file = tmp_path / "fleet.yaml"
+    file.write_text(
+        "cluster: {brokers: 3}\n"
+        "topics: [{name: t, partitions: 3}]\n"
+        "clients: [{name: p, role: producer, records_per_second: 1}]\n"
+    )
+    fleet = read_fleet(file)
+    assert isinstance(fleet.event, RollingRestart)
+    assert fleet.cluster.mode == "zookeeper"
+    assert fleet.clients[0].acks == "all"
+
+
+_BAD: list[tuple[dict[str, Any], str]] = [
+    ({"cluster": {"brokers": 1}}, "cluster.brokers: input should be greater than or equal to 2"),
+    ({"bookers": 1}, "bookers: there is no such setting"),
+    ({"parameters": {"rtt": 1}}, "parameters: rtt: there is no such setting"),
+    ({"topics": [{"name": "t", "partitions": 3, "replication": 4}]}, "replication 4 is more than"),
+    ({"topics": [{"name": "t", "partitions": 3, "replication": 1}]}, "has no other leader"),
+    ({"topics": [{"name": "t", "partitions": 10**6, "count": 2}]}, "are more than"),
+    (
+        {"clients": [{"name": "p", "role": "producer"}]},
+        "p: a producer needs records_per_second",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "records_per_second": 1}]},
+        "c: a consumer has no records_per_second",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "software": "telnet"}]},
+        "c: software 'telnet' is not known",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "topics": ["x"]}]},
+        "clients c: there is no topic 'x'",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "count": 1_000_000}]},
+        "pairs of client and partition are more than",
+    ),
+    ({"event": {"kind": "flood"}}, "event"),
+    (
+        {"event": {"kind": "rolling_restart", "pause_s": 10, "down_s": 30}},
+        "the next broker would stop before the leaders are back",
+    ),
+]
+
+
+@pytest.mark.parametrize(("changed", "words"), _BAD, ids=[words for _, words in _BAD])
+def test_a_mistake_is_refused_with_its_place(changed: dict[str, Any], words: str) -> None:
+    with pytest.raises(PipelineError) as refused:
+        make_fleet({**SMALL, **changed}, "fleet.yaml")
+    assert str(refused.value).startswith("fleet.yaml: ")
+    assert words in str(refused.value)
+    assert "\n" not in str(refused.value)
+
+
+def test_what_is_no_fleet_is_refused(tmp_path: Path) -> None:
+    for text, words in (("- 1", "a fleet has cluster"), ("{", "is not YAML"), ("\xff", "codec")):
+        file = tmp_path / "fleet.yaml"
+        file.write_bytes(text.encode("latin-1"))
+        with pytest.raises(PipelineError, match=words):
+            read_fleet(file)
+    with pytest.raises(PipelineError, match="No such file"):
+        read_fleet(tmp_path / "none.yaml")

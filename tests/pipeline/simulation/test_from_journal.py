@@ -1,0 +1,72 @@
+"""A fleet from a journal."""
+
+import pytest
+from pyspark.sql import SparkSession
+
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.simulation.fleet import Reassignment
+from leader_hints_report.simulation.from_journal import Move, Recovery, fleet_from, read_journal
+from tests.pipeline.fleets import Made
+
+#: Each of 20 partitions moves twice, ten together, a minute apart.
+_MOVES = [
+    Move("t", (turn * 10 + number) % 20, 2, 1, 1000.0 + 60 * turn + number / 100)
+    for turn in range(4)
+    for number in range(10)
+]
+
+
+def _recoveries(lost_ms: float, many: int = 40, **changed: object) -> list[Recovery]:
+    one = Recovery("a", "apache-kafka-java", "3.6.2", "Produce", "t", 0, lost_ms, False)
+    return [
+        one._replace(client_id=client, partition=number % 20, **changed)  # type: ignore[arg-type]
+        for client in ("a", "b")
+        for number in range(many)
+    ]
+
+
+def test_topics_clients_and_moves_are_the_journals() -> None:
+    taken = fleet_from(_MOVES, _recoveries(150))
+    fleet = taken.fleet
+    assert fleet.topics[0].partitions == 20
+    assert [(one.role, one.count) for one in fleet.clients] == [("producer", 2)]
+    assert isinstance(fleet.event, Reassignment)
+    assert fleet.event.batch == 10
+    assert fleet.event.batch_pause_s == pytest.approx(60, abs=1)
+    assert "40 moves in 4 batches" in taken.notes[0]
+
+
+def test_metadata_is_as_late_as_clients_took() -> None:
+    late = [
+        fleet_from(_MOVES, _recoveries(lost)).fleet.parameters.late_metadata_ms
+        for lost in (50, 500, 2000)
+    ]
+    assert late[0] == 0
+    assert late == sorted(late)
+    assert late[2] > late[1] > 0
+
+
+def test_a_client_that_met_few_moves_sends_little() -> None:
+    few, all_of_them = (
+        fleet_from(_MOVES, _recoveries(150, many)).fleet.clients[0].records_per_second
+        for many in (4, 40)
+    )
+    assert few < all_of_them / 5
+
+
+def test_what_does_not_say_enough_is_refused() -> None:
+    with pytest.raises(PipelineError, match="no leader moves"):
+        fleet_from([], _recoveries(100))
+    with pytest.raises(PipelineError, match="take a journal of mode observe"):
+        fleet_from(_MOVES, _recoveries(100, helped=True))
+    with pytest.raises(PipelineError, match="no known client"):
+        fleet_from(_MOVES, _recoveries(100, software="own"))
+
+
+def test_a_journal_is_read(
+    spark: SparkSession, made: Made, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    out = tmp_path_factory.mktemp("simulate")
+    taken = read_journal(spark, str(made.folder / "journal"), str(out))
+    assert taken.fleet.clients
+    assert taken.fleet.cluster.brokers > 1

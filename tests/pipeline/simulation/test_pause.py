@@ -1,0 +1,36 @@
+"""The search for a pause."""
+
+import pytest
+
+from leader_hints_report.errors import PipelineError
+from leader_hints_report.simulation.arms import Arm, changed_fleet
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.pause import shortest_pause
+from leader_hints_report.simulation.simulate import simulate
+from tests.pipeline.simulation.fleets import small
+
+
+def test_the_pause_that_is_found_keeps_the_limit_and_a_shorter_one_does_not() -> None:
+    event = {"kind": "rolling_restart", "pause_s": 120, "down_s": 1, "return_s": 1}
+    arm = Arm(Mode.NO_PROXY, "", small(event=event))
+    found = shortest_pause(arm, 0.999, 60, [1])
+    assert found.pause_s is not None
+
+    def p999(pause: float) -> float:
+        fleet = changed_fleet(arm.fleet, f"pause_s={pause}")
+        return simulate(fleet, Mode.NO_PROXY, 1).produce.percentile(0.999)
+
+    assert p999(found.pause_s + 1) < 60 < p999(found.pause_s - 1)
+    assert found.value == pytest.approx(p999(found.pause_s), rel=1e-6)
+
+
+def test_an_easy_limit_is_kept_with_the_shortest_pause_and_some_with_none() -> None:
+    arm = Arm(Mode.NO_PROXY, "", small())
+    assert shortest_pause(arm, 0.999, 1e6, [1]).pause_s == 90
+    assert shortest_pause(arm, 0.999, 1, [1]).pause_s is None
+
+
+def test_other_events_have_no_pause() -> None:
+    arm = Arm(Mode.NO_PROXY, "", small(event={"kind": "broker_loss"}))
+    with pytest.raises(PipelineError, match="broker_loss has no pause"):
+        shortest_pause(arm, 0.999, 1, [1])

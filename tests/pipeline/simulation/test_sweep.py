@@ -1,0 +1,19 @@
+"""Sweeps: here, and on Spark with the same figures."""
+
+from pyspark.sql import SparkSession
+
+from leader_hints_report.simulation.arms import arms
+from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.sweep import sweep, sweep_on_spark
+from tests.pipeline.simulation.fleets import small
+
+
+def test_spark_gives_the_same_figures(spark: SparkSession) -> None:
+    made = arms(small(), (Mode.NO_PROXY, Mode.HINTS), ("pause_s=600",))
+    assert sweep_on_spark(spark, small(), made, [1, 2]) == sweep(made, [1, 2])
+
+
+def test_each_simulation_is_reported() -> None:
+    lines: list[str] = []
+    sweep(arms(small(), (Mode.HINTS,), ()), [1, 2], lines.append)
+    assert lines == ["Simulating hints, seed 1", "Simulating hints, seed 2"]
