@@ -117,7 +117,7 @@ _ALL: Final = (
     _python(CONFLUENT, "2.0.2"),
     _python(CONFLUENT, "2.3.0"),
     _python(CONFLUENT, "2.16.1"),
-    _python(AIOKAFKA, "0.8.1", *_AIOKAFKA),
+    _python(AIOKAFKA, "0.8.1", *_AIOKAFKA, "kafka-python==2.0.2"),
     _python(AIOKAFKA, "0.14.0", *_AIOKAFKA),
     _go("sarama", _OLD_SARAMA, "1.24.1"),
     _go("sarama", _OLD_SARAMA, "1.30.1"),

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+from confluent_kafka import Consumer, TopicPartition
+
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import ProxyFleet
@@ -18,8 +20,11 @@ BEFORE: Final = "3.6.2"
 AFTER: Final = "4.1.1"
 #: A client that no broker serves may try for ever.
 _SECONDS: Final = 60.0
-#: The worst first. A client may be several to the proxies, such as its producer and its consumer.
-_ORDER: Final = ("refused", "in_part", "ready")
+#: What the programs write and read.
+_RECORDS: Final = 3
+#: A client may be several to the proxies, such as its producer and its consumer. It is refused if
+#: one of them is, and served if one of them was seen to write or read.
+_ORDER: Final = ("refused", "ready", "in_part")
 
 
 @dataclass(frozen=True)
@@ -31,8 +36,24 @@ class Outcome:
 
 
 def run(clients: Collection[Client], bootstrap: str, log: Path) -> Mapping[str, Outcome]:
-    """Have each client write three records to a topic of its own and read them again."""
-    return {client.name: _run(client, bootstrap, log) for client in clients}
+    """Have each client write records to a topic of its own and read them again, in a group."""
+    outcomes = {client.name: _run(client, bootstrap, log) for client in clients}
+    # Some clients only log that offsets cannot be committed.
+    for client in clients:
+        if outcomes[client.name].served and _committed(client, bootstrap) != _RECORDS:
+            outcomes[client.name] = Outcome(served=False, error="it commits no offsets")
+    return outcomes
+
+
+def _committed(client: Client, bootstrap: str) -> int:
+    """Return the offset that its group has committed."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": client.name})
+    try:
+        (found,) = consumer.committed([TopicPartition(topic(client), 0)], timeout=_SECONDS)
+    finally:
+        consumer.close()
+    offset: int = found.offset
+    return offset
 
 
 def topic(client: Client) -> str:
@@ -55,7 +76,7 @@ def at_old_brokers(
             verdicts = _verdicts(fleet)
     return outcomes, {
         client.name: min(
-            (verdict for name, verdict in verdicts if client.name in name),
+            (verdict for name, verdict in verdicts if name == client.name),
             key=_ORDER.index,
             default="unseen",
         )
