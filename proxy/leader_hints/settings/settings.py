@@ -23,7 +23,15 @@ from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.subscription import SubscriptionSettings
 
 HintsMode = Literal["on", "observe", "off"]
+ClosestReplica = Literal["off", "observe", "on"]
 TopicIds = Literal["broker", "synthesize"]
+
+
+#: Racks by node id; a client names no longer one than 255 characters.
+Racks = dict[
+    Annotated[int, Field(ge=0, le=2**31 - 1)],
+    Annotated[str, Field(min_length=1, max_length=255, strict=True)],
+]
 
 
 class Settings(BaseSettings):
@@ -54,6 +62,19 @@ class Settings(BaseSettings):
         "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
         "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
+    )
+    closest_replica: ClosestReplica = Field(
+        default="off",
+        description="on: consumers with a `client.rack` read from an in-sync replica in their rack "
+        "(KIP-392), where the brokers have no replica selector. observe: count what would have "
+        "been read there and change no byte. It never does more than `hints` allows: with `hints: "
+        "off` nothing, with `hints: observe` it observes.",
+    )
+    racks: Racks = Field(
+        default={},
+        description="For closest_replica: the rack of each broker by its node id, such as `{1: "
+        "eu-1a, 2: eu-1b}`, where the brokers have no `broker.rack`. Where it names none, "
+        "the brokers' own racks count. In the environment a JSON object.",
     )
     clients: tuple[ClientSettings, ...] = Field(
         default=(),

@@ -1,0 +1,115 @@
+"""Which replica of a partition a consumer is to read from; the rule of ``closest_replica``.
+
+KIP-392 has the leader name it. What is named here must hold for every client: Java, kafka-python
+and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
+franz-go skip these, and read them again from the replica. So a response may have both.
+"""
+
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from typing import NamedTuple
+from zlib import crc32
+
+
+class Outcome(StrEnum):
+    """What became of a partition in a response to a consumer that names a rack.
+
+    ``NAMED``: a replica in the consumer's rack. ``RETURNED``: the leader, since this broker is not
+    in sync. The others leave it as it is: ``ERROR``: the partition failed. ``SELECTOR``: brokers of
+    the cluster choose themselves. ``NO_RACK``: this broker's rack is not known. ``UNKNOWN``: it is
+    not known which broker this is, which one leads, or what is in sync, or brokers contradict each
+    other.
+    ``MOVED``: the leader has just moved. ``OLDEST``: the consumer reads the older half of a log
+    whose beginning was deleted; a follower may have deleted more. ``SAME_RACK``: leader and
+    consumer are in one rack. ``FOLLOWER``: this broker is a follower in sync. ``NO_REPLICA``: no
+    replica in sync is in the rack. ``PAUSED``: those that are were named lately, and the consumer
+    has come back.
+    """
+
+    NAMED = "named"
+    RETURNED = "returned"
+    ERROR = "error"
+    SELECTOR = "selector"
+    NO_RACK = "no rack"
+    UNKNOWN = "unknown"
+    MOVED = "moved"
+    OLDEST = "oldest records"
+    SAME_RACK = "same rack"
+    FOLLOWER = "follower in sync"
+    NO_REPLICA = "no replica"
+    PAUSED = "paused"
+
+
+class Known(NamedTuple):
+    """What is known of a partition at one leader epoch: node ids."""
+
+    leader: int
+    in_sync: Collection[int]
+
+
+class Consumer(NamedTuple):
+    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same."""
+
+    rack: str
+    identity: bytes
+
+
+class Choice(NamedTuple):
+    """The node to be named, ``None``: none; and why."""
+
+    node: int | None
+    outcome: Outcome
+
+
+def closest(
+    own: int,
+    known: Known,
+    consumer: Consumer,
+    rack_of: Callable[[int], str],
+    alive: Callable[[int], bool],
+    lately: Collection[int],
+) -> Choice:
+    """Return which node the broker ``own`` is to name to a consumer that has asked it.
+
+    ``rack_of``: "" where it is not known. ``alive``: whether clients find a node. ``lately``: nodes
+    that were named for this partition to this consumer, which has come back since.
+    """
+    if own != known.leader:
+        if own in known.in_sync:
+            return Choice(None, Outcome.FOLLOWER)
+        if known.leader in lately:
+            return Choice(None, Outcome.PAUSED)
+        return Choice(known.leader, Outcome.RETURNED)
+    rack = rack_of(own)
+    if not rack:
+        return Choice(None, Outcome.NO_RACK)
+    if rack == consumer.rack:
+        return Choice(None, Outcome.SAME_RACK)
+    fitting = [
+        node
+        for node in known.in_sync
+        if node != own and rack_of(node) == consumer.rack and alive(node)
+    ]
+    if not fitting:
+        return Choice(None, Outcome.NO_REPLICA)
+    left = [node for node in fitting if node not in lately]
+    if not left:
+        return Choice(None, Outcome.PAUSED)
+    return Choice(max(left, key=lambda node: _weight(consumer.identity, node)), Outcome.NAMED)
+
+
+def _weight(identity: bytes, node: int) -> tuple[int, int]:
+    """Return what spreads consumers over nodes so that each stays where it is as others come."""
+    return crc32(b"%d" % node, crc32(identity)), node
+
+
+def may_be_deleted(first: int | None, start: int, high: int) -> bool:
+    """Whether a follower may lack what a consumer reads, since each broker deletes by itself.
+
+    ``first``: offset of the first record that it gets, ``None`` if that is not known; ``start`` and
+    ``high``: where the leader's log begins and ends. At OFFSET_OUT_OF_RANGE below the log's begin
+    librdkafka resets its position also on a follower, and sarama ends.
+    """
+    if start <= 0:
+        return False
+    return first is None or 2 * (first - start) < high - start
