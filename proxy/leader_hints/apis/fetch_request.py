@@ -254,7 +254,7 @@ def read_rack(frame: memoryview) -> str:
     :raises WireError: the request is not well formed, or has very many topics.
     """
     version = frame[_VERSION_AT]
-    reader = Reader(frame, plain_body(frame) or read_request_header(frame).body)
+    reader = Reader(frame, read_request_header(frame).body)
     replica_id = reader.int32() if version < _REPLICA_STATE_FROM else -1
     reader.skip(_FIXED.size)
     if version <= _OLD:
