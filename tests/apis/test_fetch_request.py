@@ -86,11 +86,11 @@ def test_reads_the_rack_of_consumers(entity: Entity, client_id: str | None) -> N
 
 
 def test_a_rack_behind_very_many_topics_is_not_looked_for() -> None:
-    asked = {(f"t{number}", 0): 1 for number in range(1001)}
+    asked: dict[tuple[Topic, int], int] = {(f"t{number}", 0): 1 for number in range(1001)}
     assert read_rack(memoryview(fetch_request(12, 1, dict([*asked.items()][1:]), rack="b"))) == "b"
     for version in (11, 12):
         with pytest.raises(Malformed):
-            read_rack(memoryview(fetch_request(version, 1, {**asked}, rack="b")))
+            read_rack(memoryview(fetch_request(version, 1, asked, rack="b")))
 
 
 @settings(max_examples=25)

@@ -118,8 +118,6 @@ def _values(node: Node) -> str:
             return "`true` or `false`"
         case "null":
             return "`null`"
-        case "object":
-            return f"a map to: {_values(node['additionalProperties'])}"
         case "array":
             return f"list of: {_values(node['items'])}"
         case _:

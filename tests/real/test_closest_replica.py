@@ -1,6 +1,5 @@
 """Consumers read from the replica in their rack, where the brokers have no selector (KIP-392)."""
 
-import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -32,7 +31,7 @@ class Fleet:
         for process in self.proxies.processes:
             process.environment |= {
                 "LEADER_HINTS_CLOSEST_REPLICA": mode,
-                "LEADER_HINTS_RACKS": json.dumps(RACKS),
+                "LEADER_HINTS_RACKS": ",".join(f"{node}={rack}" for node, rack in RACKS.items()),
                 # A follower that falls behind is to be noticed within the test.
                 "LEADER_HINTS_SUBSCRIPTION__POLL_INTERVAL_MS": "1000",
             }

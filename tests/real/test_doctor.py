@@ -565,7 +565,7 @@ def test_what_there_is_to_find_the_closest_replica_by(
         broker = plain.brokers[1]
         unknown = check((broker.advertised, broker.upstream))
         with monkeypatch.context() as environment:
-            environment.setenv("LEADER_HINTS_RACKS", '{"1": "a"}')
+            environment.setenv("LEADER_HINTS_RACKS", "1=a")
             known = check((broker.advertised, broker.upstream))
     selecting = RealCluster(
         "2.4.1", "zk", folder=tmp_path / "selecting", brokers=1, overrides=CLOSEST_REPLICA

@@ -45,7 +45,7 @@ class RouteTable:
             clients=self._clients,
             settle=self._settings.hold.settle,
             closest_replica=Mode(self._settings.closest_replica),
-            racks=Racks(self._settings.racks),
+            racks=Racks(self._settings.racks_by_node),
         )
         route = make_route(settings, mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)

@@ -130,7 +130,7 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
         clients=client_table(settings.client_uses),
         settle=settings.hold.settle,
         closest_replica=Mode(settings.closest_replica),
-        racks=Racks(settings.racks),
+        racks=Racks(settings.racks_by_node),
     )
     security = Security(settings.routes, settings.greeting_timeout)
     probes = [

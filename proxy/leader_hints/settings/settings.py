@@ -19,19 +19,13 @@ from leader_hints.settings.journal import JournalSettings
 from leader_hints.settings.limits import LimitSettings
 from leader_hints.settings.log import LogSettings
 from leader_hints.settings.metrics import MetricsSettings
+from leader_hints.settings.racks import Racks, by_node
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.subscription import SubscriptionSettings
 
 HintsMode = Literal["on", "observe", "off"]
 ClosestReplica = Literal["off", "observe", "on"]
 TopicIds = Literal["broker", "synthesize"]
-
-
-#: Racks by node id; a client names no longer one than 255 characters.
-Racks = dict[
-    Annotated[int, Field(ge=0, le=2**31 - 1)],
-    Annotated[str, Field(min_length=1, max_length=255, strict=True)],
-]
 
 
 class Settings(BaseSettings):
@@ -71,10 +65,10 @@ class Settings(BaseSettings):
         "off` nothing, with `hints: observe` it observes.",
     )
     racks: Racks = Field(
-        default={},
-        description="For closest_replica: the rack of each broker by its node id, such as `{1: "
-        "eu-1a, 2: eu-1b}`, where the brokers have no `broker.rack`. Where it names none, "
-        "the brokers' own racks count. In the environment a JSON object.",
+        default=(),
+        description="For closest_replica: the rack of each broker by its node id, such as "
+        "`[1=eu-1a, 2=eu-1b]`, where the brokers have no `broker.rack`. Where it names none, the "
+        "brokers' own racks count. In the environment a comma-separated list.",
     )
     clients: tuple[ClientSettings, ...] = Field(
         default=(),
@@ -204,6 +198,11 @@ class Settings(BaseSettings):
     def client_uses(self) -> list[tuple[str, tuple[int, ...], tuple[HintUse, ...]]]:
         """Name, first version and used hints of each of ``clients``."""
         return [(client.name, client.first_version, client.uses) for client in self.clients]
+
+    @property
+    def racks_by_node(self) -> dict[int, str]:
+        """``racks`` by node id."""
+        return by_node(self.racks)
 
     @property
     def topic_ids_wait(self) -> float:
