@@ -28,6 +28,7 @@ from tests.core.samples import (
     FENCED,
     fetch_answer,
     fetch_request,
+    metadata_answer,
     request,
     versions_answer,
 )
@@ -342,6 +343,21 @@ def test_who_names_no_rack_and_who_is_a_replica_costs_nothing() -> None:
         scene.driven.down(scene.got(_RECORDS, {}))
         assert scene.driven.to_client == scene.got(_RECORDS, {})
         assert scene.route.rack_traffic.read == {}
+
+
+def test_a_response_that_ends_before_its_partitions_leaves_the_next_ones_alone() -> None:
+    scene = Scene("3.6", 11, 11)
+    asked = {(scene.topics(11)[0], 0): 6}
+    scene.driven.up(fetch_request(11, 11, asked, rack="b"))
+    scene.driven.up(request(3, 12, 12, topics=None))
+    scene._correlation = 11
+    broken = bytearray(scene.got([(0, 0, bytes(900))], {}))
+    # Its records claim to be longer than the frame.
+    broken[-904:-900] = struct.pack(">i", 9000)
+    topics = {"t": dict.fromkeys(range(400), (1, 5))}
+    other = metadata_answer(12, 12, topics)
+    scene.driven.down(bytes(broken) + other, range(1000, 9000, 500))
+    assert scene.driven.to_client[-len(other) :] == other
 
 
 def test_racks_that_no_broker_has_are_counted_together() -> None:

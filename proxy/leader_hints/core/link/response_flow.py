@@ -159,6 +159,9 @@ class ResponseFlow(Flow):
             reader = readers.recoded if exchange.recoded else readers[policy.use]
             if policy.places:
                 self._placing = self._placement.look(exchange, data[at:end], length)
+            elif self._placing is not None:
+                # The last one ended before its partitions did.
+                self._placing = None
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)

@@ -18,12 +18,14 @@ class NamedReplicas:
     def __init__(self) -> None:
         self._until: dict[tuple[Topic, int], dict[int, float]] = {}
 
-    def add(self, topic: Topic, partition: int, node: int, now: float) -> None:
-        """Take note that ``node`` is named now."""
+    def add(
+        self, topic: Topic, partition: int, node: int, now: float, pause: float = PAUSE
+    ) -> None:
+        """Take note that ``node`` is named now, and may be again after a ``pause`` in seconds."""
         place = topic, partition
         nodes = self._until.pop(place, {})
         nodes = {one: until for one, until in nodes.items() if until > now}
-        nodes[node] = now + PAUSE
+        nodes[node] = now + pause
         # Those that were named last stand last.
         self._until[place] = nodes
         if len(self._until) > _MOST:

@@ -1,5 +1,7 @@
 """Has another replica named in the responses of one link, or counts where one would be."""
 
+import math
+
 from leader_hints.apis.preferred_replica import NONE, Offered, PreferredReplicaScan
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import ReplicaNamed
@@ -13,7 +15,7 @@ from leader_hints.core.replicas.closest_replica import (
     closest,
     may_be_deleted,
 )
-from leader_hints.core.replicas.named_replicas import NamedReplicas
+from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
 
 #: Seconds after a leader move for which no replica is named: clients and followers find the leader.
@@ -94,7 +96,9 @@ class Placement:
             return NONE
         if self._named is None:
             self._named = NamedReplicas()
-        self._named.add(offered.topic, offered.partition, chosen, now)
+        # Where nobody moves it is reported once.
+        pause = math.inf if observes else PAUSE
+        self._named.add(offered.topic, offered.partition, chosen, now, pause)
         self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
