@@ -53,11 +53,15 @@ def _closest(
         (1, (1, 2), {"consumer": Consumer("a", b"")}, Choice(None, Outcome.SAME_RACK)),
         (1, (1, 2), {"racks": {2: "b"}}, Choice(None, Outcome.NO_RACK)),
         (1, (1, 2), {"consumer": Consumer("d", b"")}, Choice(None, Outcome.NO_REPLICA)),
-        # A follower: whether it stays depends on whether it is in sync, whatever the rack is.
+        # A follower in the rack keeps its consumers as long as it is in sync.
         (2, (1, 2), {}, Choice(None, Outcome.FOLLOWER)),
         (2, (1,), {}, Choice(1, Outcome.RETURNED)),
         (2, (1,), {"lately": (1,)}, Choice(None, Outcome.PAUSED)),
-        (4, (1, 4), {}, Choice(None, Outcome.FOLLOWER)),
+        # In another rack it names one as well: a former leader may go on to be asked (KAFKA-9338).
+        (4, (1, 2, 4), {}, Choice(2, Outcome.NAMED)),
+        (4, (1, 4), {}, Choice(None, Outcome.NO_REPLICA)),
+        (4, (1, 4), {"consumer": Consumer("a", b"")}, Choice(1, Outcome.NAMED)),
+        (2, (1, 3), {}, Choice(3, Outcome.NAMED)),
     ],
 )
 def test_the_rule(

@@ -15,15 +15,14 @@ class Outcome(StrEnum):
     """What became of a partition in a response to a consumer that names a rack.
 
     ``NAMED``: a replica in the consumer's rack. ``RETURNED``: the leader, since this broker is not
-    in sync. The others leave it as it is: ``ERROR``: the partition failed. ``SELECTOR``: brokers of
-    the cluster choose themselves. ``NO_RACK``: this broker's rack is not known. ``UNKNOWN``: it is
-    not known which broker this is, which one leads, or what is in sync, or brokers contradict each
-    other.
-    ``MOVED``: the leader has just moved. ``OLDEST``: the consumer reads the older half of a log
-    whose beginning was deleted; a follower may have deleted more. ``SAME_RACK``: leader and
-    consumer are in one rack. ``FOLLOWER``: this broker is a follower in sync. ``NO_REPLICA``: no
-    replica in sync is in the rack. ``PAUSED``: those that are were named lately, and the consumer
-    has come back.
+    in sync, and no replica in the rack is. The others leave it as it is: ``ERROR``: the partition
+    failed. ``SELECTOR``: brokers of the cluster choose themselves. ``NO_RACK``: this broker's rack
+    is not known. ``UNKNOWN``: it is not known which broker this is, which one leads, or what is in
+    sync, or brokers contradict each other. ``MOVED``: the leader has just moved. ``OLDEST``: the
+    consumer reads the older half of a log whose beginning was deleted; a follower may have deleted
+    more. ``SAME_RACK``: this broker leads, in the consumer's rack. ``FOLLOWER``: it is a follower
+    there, in sync. ``NO_REPLICA``: no replica in sync is in the rack. ``PAUSED``: those that are
+    were named lately, and the consumer has come back.
     """
 
     NAMED = "named"
@@ -71,31 +70,27 @@ def closest(
 ) -> Choice:
     """Return which node the broker ``own`` is to name to a consumer that has asked it.
 
-    ``rack_of``: "" where it is not known. ``alive``: whether clients find a node. ``lately``: nodes
-    that were named for this partition to this consumer, which has come back since.
+    A follower names one too: a leader that became one may go on to be asked (brokers of 2.4 forget
+    the epochs of a fetch session, KAFKA-9338). ``rack_of``: "" where it is not known. ``alive``:
+    whether clients find a node. ``lately``: nodes that were named for this partition to this
+    consumer, which has come back since.
     """
-    if own != known.leader:
-        if own in known.in_sync:
-            return Choice(None, Outcome.FOLLOWER)
-        if known.leader in lately:
-            return Choice(None, Outcome.PAUSED)
-        return Choice(known.leader, Outcome.RETURNED)
-    rack = rack_of(own)
-    if not rack:
+    rack, leads, serves = rack_of(own), own == known.leader, own in (known.leader, *known.in_sync)
+    if serves and not rack:
         return Choice(None, Outcome.NO_RACK)
-    if rack == consumer.rack:
-        return Choice(None, Outcome.SAME_RACK)
+    if serves and rack == consumer.rack:
+        return Choice(None, Outcome.SAME_RACK if leads else Outcome.FOLLOWER)
     fitting = [
         node
         for node in known.in_sync
         if node != own and rack_of(node) == consumer.rack and alive(node)
     ]
-    if not fitting:
-        return Choice(None, Outcome.NO_REPLICA)
     left = [node for node in fitting if node not in lately]
-    if not left:
-        return Choice(None, Outcome.PAUSED)
-    return Choice(max(left, key=lambda node: _weight(consumer.identity, node)), Outcome.NAMED)
+    if left:
+        return Choice(max(left, key=lambda node: _weight(consumer.identity, node)), Outcome.NAMED)
+    if not serves and known.leader not in lately:
+        return Choice(known.leader, Outcome.RETURNED)
+    return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:
