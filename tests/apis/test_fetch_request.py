@@ -12,6 +12,7 @@ from leader_hints.apis.fetch_request import (
     Asker,
     read_asker,
     read_changes,
+    read_rack,
     read_request,
     read_session,
 )
@@ -69,6 +70,27 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
     assert read_changes(frame) == (asked, request.forgotten)
     empty = not entity.topics and not entity.forgotten_topics_data
     assert read_session(frame) == (entity.session_id, entity.session_epoch, empty)
+
+
+@given(
+    st.sampled_from(range(11, 18)).flatmap(lambda v: entities(request_type(ApiKey.FETCH, v))),
+    st.none() | st.text(max_size=200),
+)
+def test_reads_the_rack_of_consumers(entity: Entity, client_id: str | None) -> None:
+    replica = entity.replica_id if entity.__version__ < 15 else entity.replica_state.replica_id
+    # From v15 on a replica is known by its tag, which kio leaves out where nothing is in it.
+    if entity.__version__ >= 15:
+        replica = -1 if entity.replica_state == type(entity.replica_state)() else 0
+    frame = memoryview(request_frame(entity, 5, client_id))
+    assert read_rack(frame) == ("" if replica >= 0 else entity.rack_id)
+
+
+def test_a_rack_behind_very_many_topics_is_not_looked_for() -> None:
+    asked: dict[tuple[Topic, int], int] = {(f"t{number}", 0): 1 for number in range(1001)}
+    assert read_rack(memoryview(fetch_request(12, 1, dict([*asked.items()][1:]), rack="b"))) == "b"
+    for version in (11, 12):
+        with pytest.raises(Malformed):
+            read_rack(memoryview(fetch_request(version, 1, asked, rack="b")))
 
 
 @settings(max_examples=25)

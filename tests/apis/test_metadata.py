@@ -45,12 +45,20 @@ def test_reads_brokers_topics_and_leaders(answer: Entity, seed: int | None) -> N
     assert cluster.endpoints == {b.node_id: (b.host, b.port, b.rack) for b in answer.brokers}
     assert cluster.tells is bool(answer.brokers)
     assert cluster.cluster_id == (answer.cluster_id or "")
+    read = metadata.read_response(Reader(raw), answer.__version__, in_sync=True)
+    with_nodes = list(read.topics)
+    assert [topic._replace(in_sync=()) for topic in with_nodes] == topics
+    assert [topic.in_sync for topic in with_nodes] == [
+        tuple(struct.pack(f">{len(p.isr_nodes)}i", *p.isr_nodes) for p in topic.partitions)
+        for topic in answer.topics
+    ]
     assert topics == [
         (
             topic.error_code.value,
             topic.name or "",
             _id(topic),
             tuple((p.partition_index, p.leader_id, p.leader_epoch) for p in topic.partitions),
+            (),
         )
         for topic in answer.topics
     ]
@@ -84,7 +92,7 @@ def test_reads_lists_of_nodes_of_any_length() -> None:
         led.append((number, number + 1, 9))
     topic = b"\0\0\2t\0" + bytes([len(led) + 1]) + raw + bytes(5)
     _, (read,) = _read(bytes(4) + b"\1\0" + bytes(4) + b"\2" + topic, 9)
-    assert read == (0, "t", ZERO_ID, tuple(led))
+    assert read == (0, "t", ZERO_ID, tuple(led), ())
 
 
 def test_a_large_topic_is_read_in_steps() -> None:
@@ -93,7 +101,7 @@ def test_a_large_topic_is_read_in_steps() -> None:
     topic = b"\0\0\2t\0" + b"\xc5\x13" + raw + bytes(5)
     body = bytes(4) + b"\1\0" + bytes(4) + b"\3" + topic * 2
     steps = [*metadata.read_response(Reader(body), 9).steps]
-    assert steps == [None, None, (0, "t", ZERO_ID, tuple(led))] * 2
+    assert steps == [None, None, (0, "t", ZERO_ID, tuple(led), ())] * 2
     assert [*metadata.read_response(Reader(body), 9).topics] == [steps[2], steps[5]]
 
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from leader_hints.check.client_support import KINDS
-from leader_hints.check.facts import BrokerLimits, EndpointKind, ProbeResult, RouteFacts
+from leader_hints.check.facts import BrokerLimits, EndpointKind, ProbeResult, RackFacts, RouteFacts
 from leader_hints.check.rules import judge, must_fix
 from leader_hints.core.mode import Mode
 from tests.check.samples import (
@@ -90,6 +90,20 @@ def test_the_broker(route: RouteFacts, codes: set[str]) -> None:
 )
 def test_what_the_broker_allows(limits: dict[str, Any], codes: set[str]) -> None:
     assert found(changed(limits=BrokerLimits(**limits))) == codes
+
+
+@pytest.mark.parametrize(
+    ("racks", "codes"),
+    [
+        (RackFacts(nodes={1: ""}, selector="some.Selector"), set()),
+        (RackFacts(mode=Mode.ON, nodes={1: "a", 2: "b"}), set()),
+        (RackFacts(mode=Mode.OBSERVE, nodes={1: "a", 2: ""}), {"racks_unknown"}),
+        (RackFacts(mode=Mode.ON, nodes={1: "a"}, selector="some.Selector"), {"replica_selector"}),
+    ],
+)
+def test_the_racks_of_brokers(racks: RackFacts, codes: set[str]) -> None:
+    assert found(changed(racks=racks)) == codes
+    assert found(changed(racks=racks, mode=Mode.OFF)) == {"hints_not_given"}
 
 
 def test_kraft_brokers_must_be_waited_for() -> None:

@@ -114,6 +114,7 @@ def fetch_request(
     forgotten: Iterable[tuple[Topic, int]] = (),
     replica_id: int = -1,
     client_id: str | None = "c",
+    rack: str = "",
 ) -> bytes:
     """Return a Fetch request: leader epoch by topic and partition."""
     kind = request_type(ApiKey.FETCH, version)
@@ -144,6 +145,7 @@ def fetch_request(
             plain(forgotten_kind, **_named(topic, version), partitions=(partition,))
             for topic, partition in forgotten
         )
+    values |= _since(11, version, rack_id=rack)
     return request(ApiKey.FETCH, version, correlation_id, client_id, topics=topics, **values)
 
 
@@ -156,8 +158,14 @@ def fetch_answer(
     error: int = 0,
     leaders: Mapping[int, Led] | None = None,
     nodes: Mapping[int, Endpoint] | None = None,
+    preferred: Mapping[int, int] | None = None,
+    offsets: tuple[int, int] = (0, 0),
 ) -> bytes:
-    """Return a Fetch response of (topic, partition, error, records)."""
+    """Return a Fetch response of (topic, partition, error, records).
+
+    ``preferred``: preferred read replica by partition, where that is another than none is by kio's
+    own default; ``offsets``: where logs begin, and their high watermark.
+    """
     kind = response_type(ApiKey.FETCH, version)
     topic_kind = element(kind, "responses")
     partition_kind = element(topic_kind, "partitions")
@@ -171,6 +179,9 @@ def fetch_answer(
                     partition_index=partition,
                     error_code=ErrorCode(failed),
                     records=records,
+                    **_since(5, version, log_start_offset=offsets[0]),
+                    high_watermark=offsets[1],
+                    **_preferred(version, partition, preferred),
                     **_leader(partition_kind, partition, leaders),
                 ),
             ),
@@ -230,6 +241,14 @@ def metadata_answer(
 def _since(first: int, version: int, **values: object) -> dict[str, object]:
     """Return ``values`` where ``version`` has such fields."""
     return values if version >= first else {}
+
+
+def _preferred(
+    version: int, partition: int, preferred: Mapping[int, int] | None
+) -> dict[str, object]:
+    if preferred is None:
+        return {}
+    return _since(11, version, preferred_read_replica=preferred.get(partition, -1))
 
 
 def _named(topic: Topic, version: int) -> dict[str, object]:

@@ -202,6 +202,34 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         },
     ),
     (
+        events.ReplicaNamed(
+            route="r",
+            link=7,
+            client_id="c",
+            software="lib/1.2",
+            topic="t",
+            partition=3,
+            replica=2,
+            rack="b",
+            returned=False,
+            observed=False,
+        ),
+        "debug",
+        "replica_named",
+        {
+            "route": "r",
+            "link": 7,
+            "client_id": "c",
+            "software": "lib/1.2",
+            "topic": "t",
+            "partition": 3,
+            "replica": 2,
+            "rack": "b",
+            "returned": False,
+            "observed": False,
+        },
+    ),
+    (
         events.BadClientBytes(route="r", client="127.0.0.1:5", reason="TLS"),
         "warning",
         "bad_client_bytes",
@@ -484,7 +512,7 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         log.take(event)
 
     written = {json.loads(line)["event"] for line in stream.getvalue().splitlines()}
-    of_hints = {"hint_given", "hint_missed", "recovered"}
+    of_hints = {"hint_given", "hint_missed", "recovered", "replica_named"}
     of_subscription = {
         "subscription_lost",
         "subscription_ready",

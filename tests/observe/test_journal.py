@@ -60,6 +60,18 @@ _SEEN = events.ClientSeen(
     address="192.0.2.1:5",
     uses=("fetch", "produce"),
 )
+_NAMED = events.ReplicaNamed(
+    route="r",
+    link=7,
+    client_id="c",
+    software="librdkafka/2.5.0",
+    topic="t",
+    partition=3,
+    replica=4,
+    rack="b",
+    returned=False,
+    observed=True,
+)
 _MOVED = events.LeaderMoved(
     cluster="k", topic="t", partition=3, leader_before=1, epoch_before=4, leader=-1, epoch=5
 )
@@ -172,6 +184,20 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
             _SAMPLED,
             "latency",
             {**_ON_THE_LINK, **_KNOWN, "api": "Fetch", "api_version": 16, "latency_ms": 1.235},
+        ),
+        (
+            _NAMED,
+            "replica",
+            {
+                **_ON_THE_LINK,
+                **_KNOWN,
+                "topic": "t",
+                "partition": 3,
+                "replica": 4,
+                "rack": "b",
+                "returned": False,
+                "observed": True,
+            },
         ),
         (
             _MOVED,

@@ -29,6 +29,7 @@ from leader_hints.core.events import (
     TaskFailed,
 )
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.observe.client_names import ClientNames
 from leader_hints.observe.counts import Counts
@@ -163,6 +164,23 @@ def test_errors_that_wait_for_metadata_are_counted_by_what_came_of_it() -> None:
     assert _value(samples, "errors_settled_total", **observed) == 0
     labels = [dict(of) for name, of in samples if name == "leader_hints_errors_settled_total"]
     assert {of["route"] for of in labels} == {"a", "c"}
+
+
+def test_what_consumers_read_is_counted_by_racks_where_that_is_looked_at() -> None:
+    looking = Route("a", Mode.ON, RouteConfig(closest_replica=Mode.ON))
+    looking.rack_traffic.read.update({("x", "x"): 70, ("x", "y"): 30})
+    looking.rack_traffic.avoidable["x", "y"] = 20
+    looking.rack_traffic.outcomes[Outcome.NAMED] = 2
+    samples = _samples(_Taking([looking, Route("b", Mode.ON)]))
+
+    of = {"route": "a", "broker_rack": "x"}
+    assert _value(samples, "consumer_bytes_total", client_rack="x", path="same", **of) == 70
+    assert _value(samples, "consumer_bytes_total", client_rack="y", path="crossing", **of) == 30
+    assert _value(samples, "consumer_bytes_avoidable_total", client_rack="y", **of) == 20
+    outcomes = "closest_replica_partitions_total"
+    assert _value(samples, outcomes, route="a", outcome="named") == 2
+    assert _value(samples, outcomes, route="a", outcome="paused") == 0
+    assert not any(("route", "b") in labels for name, labels in samples if outcomes in name)
 
 
 def test_leader_moves_and_epoch_rises_are_counted_by_cluster_and_other_events_not_at_all() -> None:

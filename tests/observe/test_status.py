@@ -12,7 +12,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.client_capabilities import BUILT_IN, form_names
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.observe.counts import Counts
@@ -214,3 +214,24 @@ def test_the_routes_are_looked_at_in_steps() -> None:
         most.append(most_lines(route_statuses(seen, past, places)))
         most[-1] = max(most[-1], lines_of(partial(status, seen, past, statuses, _NOW, _NOW)))
     assert most[0] == most[1] < 2500
+
+
+def test_a_route_that_looks_at_racks_says_what_was_read_between_them() -> None:
+    route = Route("a", Mode.OBSERVE, RouteConfig(closest_replica=Mode.ON))
+    route.rack_traffic.read.update({("x", "y"): 30, ("x", "x"): 70})
+    route.rack_traffic.avoidable["x", "y"] = 20
+    route.rack_traffic.outcomes["named"] = 2
+    seen = watched([route])
+    addresses = {"a": ("l:1", "u:1")}
+    (told,) = route_statuses(seen, History(lambda: _NOW), addresses)
+
+    assert told.closest_replica is not None
+    assert told.closest_replica.model_dump() == {
+        "mode": "observe",
+        "racks": [
+            {"broker_rack": "x", "client_rack": "x", "bytes": 70, "avoidable": 0},
+            {"broker_rack": "x", "client_rack": "y", "bytes": 30, "avoidable": 20},
+        ],
+        "partitions": {"named": 2},
+    }
+    assert all(one.closest_replica is None for one in _told().routes)

@@ -28,6 +28,8 @@ from tests.real.names import (
     KAFKA_PYTHON,
     KRAFT_36,
     OLD_JAVA,
+    PLAIN_24,
+    PLAIN_28,
     SASL_24,
     SASL_28,
     SASL_36,
@@ -56,6 +58,8 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
     ),
+    PLAIN_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder, racks=False),
+    PLAIN_28: lambda folder: RealCluster("2.8.2", "zk", folder=folder, racks=False),
     APART_24: lambda folder: RealCluster("2.4.1", "zk", folder=folder, apart=True),
     APART_36: lambda folder: RealCluster("3.6.2", "zk", folder=folder, apart=True),
     APART_39: lambda folder: RealCluster("3.9.1", "kraft", folder=folder, apart=True),

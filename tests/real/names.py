@@ -15,13 +15,15 @@ TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
 # Their brokers advertise themselves, at addresses of their own.
 APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
+# Without a replica selector, and in no rack.
+PLAIN_24, PLAIN_28 = "plain-2.4-zk", "plain-2.8-zk"
 APART_SECURED = "apart-3.6-zk-sasl-ssl"  # ask for certificates and SASL, both at once
 
 #: All of them, the longest first: some begin as others do.
 CLUSTERS = sorted(
     {
         *(ZK_36, KRAFT_36, ZK_35, ZK_34, ZK_28, ZK_24, SASL_24, SASL_28, SASL_36, TLS_36, ZK_37),
-        *(APART_24, APART_36, APART_39, APART_SECURED),
+        *(APART_24, APART_36, APART_39, APART_SECURED, PLAIN_24, PLAIN_28),
     },
     key=len,
     reverse=True,
@@ -44,6 +46,8 @@ __all__ = [
     "KAFKA_PYTHON",
     "KRAFT_36",
     "OLD_JAVA",
+    "PLAIN_24",
+    "PLAIN_28",
     "SASL_24",
     "SASL_28",
     "SASL_36",

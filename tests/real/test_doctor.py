@@ -32,6 +32,7 @@ from tests.harness.maven import PYTHONPATH
 from tests.harness.proxyproc import Hints, ProxyProcess
 from tests.harness.relay import Gate, Relay
 from tests.harness.waiting import until
+from tests.matrix.brokers import CLOSEST_REPLICA
 from tests.real.other_servers import Balancer, http_server, silent_server
 from tests.real.wrong_listeners import Listener, add_listeners, free_address
 
@@ -552,6 +553,33 @@ def test_a_broker_that_allows_less_than_is_needed_and_more_than_is_relayed(
     assert few.codes == always
     assert synthetic.codes == always - {"no_topic_ids"} | {"topic_ids_made_up"}
     assert many.codes == always | {"connections_limited"}
+
+
+def test_what_there_is_to_find_the_closest_replica_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LEADER_HINTS_CLOSEST_REPLICA", "on")
+    plain = RealCluster("2.4.1", "zk", folder=tmp_path / "plain", brokers=1, racks=False)
+    with plain:
+        ClusterAdmin(plain).create_topic(TOPIC, [[1]])
+        broker = plain.brokers[1]
+        unknown = check((broker.advertised, broker.upstream))
+        with monkeypatch.context() as environment:
+            environment.setenv("LEADER_HINTS_RACKS", "1=a")
+            known = check((broker.advertised, broker.upstream))
+    selecting = RealCluster(
+        "2.4.1", "zk", folder=tmp_path / "selecting", brokers=1, overrides=CLOSEST_REPLICA
+    )
+    with selecting:
+        ClusterAdmin(selecting).create_topic(TOPIC, [[1]])
+        broker = selecting.brokers[1]
+        selected = check((broker.advertised, broker.upstream))
+
+    always = {"no_topic_ids", "advertised_loopback"}
+    assert unknown.codes == always | {"racks_unknown"}
+    assert known.codes == always
+    assert "racks_known" in known.fine()
+    assert selected.codes == always | {"replica_selector"}
 
 
 def test_a_broker_that_is_too_old() -> None:

@@ -329,6 +329,7 @@ class Client:
         self._leaders_alone = leaders_alone if FETCH in kind.takes else ()
         self._random = random.Random(f"{name} {luck}" if luck else name)
         self._correlation = 0
+        self._rack = ""
         self._topic_ids: dict[str, bytes] = {}
         self._names: dict[bytes, str] = {}
         self._endpoints: dict[int, Endpoint] = {}
@@ -394,7 +395,7 @@ class Client:
         for place, work in self.work.items():
             if work.busy or now < work.again_at or work.leader is None:
                 continue
-            endpoint = self._endpoints.get(work.leader.node)
+            endpoint = self._endpoints.get(self._reads_from(place, work.leader.node))
             if endpoint is None:
                 self._wants_metadata = True
             else:
@@ -408,6 +409,13 @@ class Client:
                 continue
             for place in places:
                 self.work[place].wait(self.now, connection)
+
+    def _reads_from(self, place: tuple[str, int], leader: int) -> int:
+        """Return the node that is asked for a partition."""
+        return leader
+
+    def _takes(self, connection: _Connection, place: tuple[str, int], result: Result) -> None:
+        """Take what an answer says of a partition besides errors and hints."""
 
     # Connections.
 
@@ -563,7 +571,9 @@ class Client:
         self, connection: _Connection, version: int, number: int, epochs: dict[Place, int]
     ) -> bytes:
         if not self.kind.sessions:
-            return wire.fetch_request(version, number, self.name, epochs, wait=_WAIT)
+            return wire.fetch_request(
+                version, number, self.name, epochs, wait=_WAIT, rack=self._rack
+            )
         session = self._session(connection)
         asked, forgotten = session.ask(epochs, by_id=version >= wire.IDS_FROM)
         return wire.fetch_request(
@@ -574,6 +584,7 @@ class Client:
             session=(session.number, session.epoch),
             forgotten=forgotten,
             wait=_WAIT,
+            rack=self._rack,
         )
 
     def _session(self, connection: _Connection) -> _Session:
@@ -628,6 +639,7 @@ class Client:
             assert result.place in asked.epochs, "it was not asked for"
             work = self.work[place]
             work.busy = False
+            self._takes(connection, place, result)
             if not result.error:
                 work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
                 work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)

@@ -18,6 +18,9 @@ UNTIL = 11.0
 #: Seeds from which on half of the worlds hold errors that can carry no hint: those before stay as
 #: they are, since tests and mutants name them.
 SETTLING_FROM = 100_000
+#: Seeds from which on every other world has racks, and consumers that name theirs. None of them is
+#: one in which links may keep little: that is drawn for fewer clients.
+RACKS_FROM = 300_000
 #: Bytes that links may keep together; in worlds whose seeds end with this digit so few that some
 #: errors must do without.
 _ENOUGH, _LITTLE, _TIGHT = 1 << 23, 1 << 13, 9
@@ -56,7 +59,8 @@ class Profile:
     ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
     are held until all brokers name the leader. ``late``: a defect that is planted: proxies pass
     each error that they need not hold that many seconds later, and do not count that as a hold.
-    ``budget``: bytes that the links of a process may keep together.
+    ``budget``: bytes that the links of a process may keep together. ``racks``: each broker is in a
+    rack of its own, and consumers are sent to the replica in theirs.
     """
 
     kraft: bool
@@ -79,6 +83,7 @@ class Profile:
     settle: bool = False
     late: float = 0.0
     budget: int = _ENOUGH
+    racks: bool = False
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -91,7 +96,7 @@ class Profile:
             f"{', large' if self.large else ''}"
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
-            f"{', settled errors' if self.settle else ''}"
+            f"{', settled errors' if self.settle else ''}{', racks' if self.racks else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
             f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
             f"{f', errors {self.late:g} s late' if self.late else ''}"
@@ -133,6 +138,7 @@ def profile(seed: int) -> Profile:
         rogue=draw.random() < 0.2,
         budget=_LITTLE if seed % 10 == _TIGHT else _ENOUGH,
         settle=seed >= SETTLING_FROM and random.Random(f"{seed} settle").random() < 0.5,
+        racks=seed >= RACKS_FROM and seed % 2 == 0,
     )
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 

@@ -33,6 +33,7 @@ from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link import Link
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
@@ -94,8 +95,8 @@ class Proxy:
 
     ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
     the broker that is there now. ``large``, ``synthesize``, ``settle``, ``late`` and ``budget``:
-    see
-    :class:`tests.world.happenings.Profile`.
+    see :class:`tests.world.happenings.Profile`. ``racks``: of all nodes, where consumers are sent
+    to the replica in theirs.
     """
 
     def __init__(
@@ -111,6 +112,7 @@ class Proxy:
         settle: bool,
         late: float,
         budget: int,
+        racks: Mapping[int, str],
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -138,7 +140,13 @@ class Proxy:
         self._numbers = 0
         self.running = True
         self._scope = trio.CancelScope()
-        config = RouteConfig(synthesize=synthesize, settle=settle)
+        self._racks = racks
+        config = RouteConfig(
+            synthesize=synthesize,
+            settle=settle,
+            closest_replica=Mode.ON if racks else Mode.OFF,
+            racks=Racks(racks),
+        )
         self._routes = {node: Route(f"r{node}", Mode.ON, config) for node in nodes}
         upstreams = {node: Address(*upstream(behind.get(node, node))) for node in nodes}
         self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
@@ -151,6 +159,7 @@ class Proxy:
             reconnect_min=0.1,
             reconnect_max=5,
             slice_partitions=2000,
+            in_sync=bool(racks),
         )
         connectors = Connectors(Connector(open_tcp=self.open), Connector(open_tcp=self.open))
         self._refresher = Refresher(
@@ -461,7 +470,7 @@ class _Relay:
     def _compare(self, data: bytes) -> None:
         """Note what differs from the broker's bytes, for a client that uses no hint."""
         state = self.link.state
-        if state.client.hint_forms or state.route.config.synthesize:
+        if state.client.hint_forms or state.route.config.synthesize or state.client.rack:
             self._owed = None
         if self._owed is None:
             return

@@ -9,6 +9,7 @@ from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Alive, Leader, Term
 from tests.world.product import DEADLINE, KRAFT_DEADLINE, POLL, Proxy
 from tests.world.progress import Nearby, Twin, behind
+from tests.world.rack_readers import RACKS
 from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
@@ -432,6 +433,50 @@ def clients_go_on(lived: Lived) -> Found:
                 yield end, f"{what}, and does so without the proxy"
 
 
+def replicas_are_named_rightly(lived: Lived) -> Found:
+    """A replica that is named is a follower in the reader's rack, and in sync once that is known;
+    or it is the leader, named by a follower that is not. Nothing is named with an error, and none
+    twice on one connection: a world is shorter than the pause.
+    """
+    world = lived.world
+    for reader in world.rack_readers:
+        named = set()
+        for naming in reader.namings:
+            name, partition = naming.place
+            text = f"{reader.name} is told to read {name}-{partition} from {naming.node}"
+            terms = [*world.truth.terms(name, partition)]
+            led = {term.leader.node for term in terms if term.since <= naming.at}
+            if naming.error:
+                yield naming.at, f"{text}, with error {naming.error}"
+            if RACKS[naming.node] != reader.rack and naming.node not in led:
+                yield naming.at, f"{text}, which is in another rack and never led"
+            if (naming.connection, naming.place, naming.node) in named:
+                yield naming.at, f"{text}, again"
+            named.add((naming.connection, naming.place, naming.node))
+            lags = naming.node == world.lags and naming.at >= AWAKE
+            if lags and not any(t.leader.node == world.lags for t in terms if t.until >= naming.at):
+                yield naming.at, f"{text}, which is out of sync"
+
+
+def readers_leave_what_is_out_of_sync(lived: Lived) -> Found:
+    """At the end nobody reads from a follower with a proxy that is out of sync."""
+    world = lived.world
+    if world.lags not in world.profile.fronted:
+        return
+    for reader in world.rack_readers:
+        for (name, partition), (node, leader) in reader.replicas.items():
+            if node == world.lags != leader and _worked(reader, (name, partition), CLOSING, END):
+                yield END, f"{reader.name} reads {name}-{partition} from {node}, out of sync"
+
+
+def readers_go_on(lived: Lived) -> Found:
+    """At peace each reader is served each partition to which nothing happens but elections."""
+    for reader in lived.world.rack_readers:
+        for place in _places(lived.world):
+            if place[0] == CALM and not _worked(reader, place, PAUSE - _PROGRESS, PAUSE):
+                yield PAUSE, f"{reader.name} gets nowhere with {place[0]}-{place[1]}"
+
+
 def _places(world: World) -> Iterator[tuple[str, int]]:
     for name, topic in world.truth.now.topics.items():
         for partition in range(len(topic.leaders)):
@@ -473,6 +518,9 @@ RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     after_a_rest_hints_are_given,
     clients_go_on,
     clients_make_progress,
+    replicas_are_named_rightly,
+    readers_leave_what_is_out_of_sync,
+    readers_go_on,
 )
 
 

@@ -315,7 +315,8 @@ def _topic(writer: Writer, version: int, topic: ShownTopic) -> bytes:
     partitions = (
         struct.pack(">hiii", partition.error, number, *partition.leader)
         + writer.array(struct.pack(">i", node) for node in partition.replicas)
-        + writer.array(()) * 2
+        + writer.array(struct.pack(">i", node) for node in partition.in_sync)
+        + writer.array(())
         + writer.tags
         for number, partition in enumerate(topic.partitions)
     )
@@ -393,11 +394,14 @@ def _read_metadata(version: int, body: bytes) -> tuple[dict[int, Endpoint], list
 
 
 class Result(NamedTuple):
-    """What came of one partition. ``hint``: leader and epoch of CurrentLeader."""
+    """What came of one partition. ``hint``: leader and epoch of CurrentLeader. ``preferred``: the
+    preferred read replica, -1: none.
+    """
 
     place: Place
     error: int
     hint: tuple[int, int] | None = None
+    preferred: int = -1
 
 
 @dataclass(slots=True)
@@ -553,17 +557,20 @@ def fetch_request(
     forgotten: Iterable[Place] = (),
     wait: int = 100,
     size: int = 1 << 16,
+    rack: str = "",
 ) -> bytes:
     """Fetch v10 to v16; ``epochs``: those that the client knows. ``session``: id and epoch.
 
-    ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records.
+    ``wait``: for so many milliseconds if there is nothing; ``size``: of a partition's records;
+    ``rack``: in which the client is.
     """
     writer = Writer(flexible=_flexible(FETCH, version))
     body = struct.pack(">i", -1) if version < 15 else b""
     body += struct.pack(">iiibii", wait, min(wait, 1), 1 << 20, 0, *session)
     body += _fetched(version, tuple(epochs.items()), tuple(forgotten), size)
-    rack = writer.text("") if version >= 11 else b""
-    return _request(FETCH, version, correlation, client_id, body + rack + writer.tags)
+    if version >= 11:
+        body += writer.text(rack)
+    return _request(FETCH, version, correlation, client_id, body + writer.tags)
 
 
 @lru_cache(_REMEMBERED)
@@ -673,10 +680,10 @@ def _read_answer(key: int, version: int, body: bytes) -> Answer:
         topic = reader.take(16) if by_id else reader.text() or ""
         for _ in range(reader.count()):
             number, error = reader.unpack("ih")
-            _rest_of_partition(reader, key, version)
+            preferred = _rest_of_partition(reader, key, version)
             hint = reader.tags().get(_LEADER_HINT_TAG[key])
             leader = struct.unpack_from(">ii", hint) if hint is not None else None
-            answer.results.append(Result((topic, number), error, leader))
+            answer.results.append(Result((topic, number), error, leader, preferred))
         reader.tags()
     if key == PRODUCE:
         reader.number("i")
@@ -687,16 +694,18 @@ def _read_answer(key: int, version: int, body: bytes) -> Answer:
     return answer
 
 
-def _rest_of_partition(reader: Reader, key: int, version: int) -> None:
+def _rest_of_partition(reader: Reader, key: int, version: int) -> int:
+    """Pass over it, and return the preferred replica."""
     reader.unpack("qqq")
-    if key == PRODUCE:
-        assert reader.count() == 0
-        reader.text()
-        return
     assert reader.count() == 0
+    preferred = -1
+    if key == PRODUCE:
+        reader.text()
+        return preferred
     if version >= 11:
-        reader.number("i")
+        preferred = reader.number("i")
     reader.data_or_none()
+    return preferred
 
 
 def _read_endpoints(data: bytes) -> dict[int, Endpoint]:

@@ -20,6 +20,7 @@ from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, shown, upstream
+from tests.world.rack_readers import RACKS, READING_KINDS, RackReader
 from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
 
@@ -29,6 +30,8 @@ PAUSE = UNTIL + 5.0
 AWAKE = PAUSE + 7 * POLL
 CLOSING = AWAKE + 1.5
 END = CLOSING + 3.0
+#: From when on the replicas of one broker are out of sync, where there are racks.
+LAGS_AT = PAUSE + 2.0
 #: Seconds until the controller finds that a broker which did not say so is gone.
 _SESSION = 0.8
 #: Seconds between looks at whom brokers are taken for.
@@ -40,7 +43,8 @@ _EPSILON = 1e-6
 class World:
     """``said``: what happened, with times. ``at_rest``: what was not right when all had rested;
     ``moved``: what moved after that, and from which broker. ``behind``: at which time which client
-    knew an epoch of a former topic, of which partition. ``outdated``: which client
+    knew an epoch of a former topic, of which partition. ``rack_readers``: consumers that name their
+    rack, and ``lags``: the node of which replicas fall out of sync then. ``outdated``: which client
     did so, and since when first. ``begun``: when processes were started. ``native_since``: since
     when there is a broker that gives hints itself.
 
@@ -148,6 +152,12 @@ class World:
             for number, (kind, api) in enumerate(profile.clients, 1)
         ]
         self._asking = [c for n, c in enumerate(self.clients) if only is None or n in only]
+        self.rack_readers = [
+            RackReader(kind, rack, [BUSY, CALM], self.network, [*self.endpoints.values()], self.say)
+            for kind, rack in zip(READING_KINDS, RACKS.values(), strict=True)
+            if profile.racks and only is None
+        ]
+        self.lags = random.Random(f"{seed} lag").choice(NODES)
         self._rogue = Rogue(
             seed,
             self.network,
@@ -175,6 +185,7 @@ class World:
             settle=self.profile.settle,
             late=self.profile.late,
             budget=self.profile.budget,
+            racks=RACKS if self.profile.racks else {},
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)
@@ -217,6 +228,12 @@ class World:
             for at in (PAUSE, CLOSING, END):
                 self.schedule.at(at - LOOK, self._note_behind, at, client)
             self.schedule.at(AWAKE, client.start)
+        for reader in self.rack_readers:
+            self.schedule.at(1.0, reader.start)
+            self.schedule.at(PAUSE, reader.pause)
+            self.schedule.at(AWAKE, reader.start)
+        if self.rack_readers:
+            self.schedule.at(LAGS_AT, self._fall_behind, self.lags)
         if self.profile.rogue:
             self.schedule.at(PEACE, self._rogue.start)
             self.schedule.at(PAUSE, self._rogue.stop)
@@ -264,6 +281,12 @@ class World:
                 # One log: what was read from it is given to all parts of the broker at once.
                 second = min(second, 0.02)
             broker.will_hear(number, first, first + second)
+
+    def _fall_behind(self, node: int) -> None:
+        """Have all know that a broker's replicas are not in sync."""
+        self.say(f"replicas of {node} are out of sync")
+        for broker in self.brokers.values():
+            broker.model.lagging = {node}
 
     # What happens.
 

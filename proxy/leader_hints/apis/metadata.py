@@ -65,12 +65,17 @@ class Led(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids."""
+    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids.
+
+    ``in_sync``: of each partition the node ids of the replicas in sync, four bytes each, where they
+    were asked for.
+    """
 
     error: int
     name: str
     id: bytes
     partitions: tuple[Led, ...]
+    in_sync: tuple[bytes, ...] = ()
 
 
 class Brokers(NamedTuple):
@@ -131,11 +136,14 @@ def write_request_body(version: int, topics: Iterable[str] | None) -> bytes:
     return out + auto_create + cluster_operations + topic_operations + tags
 
 
-def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) -> ClusterMetadata:
+def read_response(
+    reader: Reader, version: int, before: Brokers = NO_BROKERS, *, in_sync: bool = False
+) -> ClusterMetadata:
     """Read the answer at the reader's position, which is its body.
 
     ``before``: the brokers of the last answer. Mostly they are the same ones, and need not be read
-    again: a hundred of them take as long as a thousand partitions.
+    again: a hundred of them take as long as a thousand partitions. ``in_sync``: the replicas in
+    sync are to be read, too.
 
     The topics are read as they are iterated over, so that a large answer can be taken in
     slices; what iterating raises is the same as here.
@@ -162,10 +170,10 @@ def read_response(reader: Reader, version: int, before: Brokers = NO_BROKERS) ->
         brokers = Brokers(endpoints, bytes(reader.buffer[begin : reader.at]))
     cluster_id = reader.compact_string() or ""
     reader.int32()
-    return ClusterMetadata(brokers, cluster_id, _read_topics(reader, version))
+    return ClusterMetadata(brokers, cluster_id, _read_topics(reader, version, in_sync=in_sync))
 
 
-def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]:
+def _read_topics(reader: Reader, version: int, *, in_sync: bool) -> Iterator[TopicMetadata | None]:
     count = reader.compact_array(_SMALLEST_TOPIC)
     if count * _TOPIC_MEMORY > _MOST_MEMORY:
         raise Malformed(f"Metadata of {count} topics needs too much memory")
@@ -175,15 +183,23 @@ def _read_topics(reader: Reader, version: int) -> Iterator[TopicMetadata | None]
             raise Malformed(f"topic's name of {len(name)} letters")
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
         reader.int8()
+        partitions_at = reader.at
         partitions: list[Led] = []
         reading = _read_partitions(reader, name)
         while read := [*islice(reading, _READ_AT_ONCE)]:
             partitions += read
             if len(read) == _READ_AT_ONCE:
                 yield None
+        nodes: list[bytes] = []
+        if in_sync:
+            reading_nodes = _read_in_sync(Reader(reader.buffer, partitions_at, reader.at))
+            while some := [*islice(reading_nodes, _READ_AT_ONCE)]:
+                nodes += some
+                if len(some) == _READ_AT_ONCE:
+                    yield None
         reader.int32()
         reader.skip_tags()
-        yield TopicMetadata(error, name, topic_id, tuple(partitions))
+        yield TopicMetadata(error, name, topic_id, tuple(partitions), tuple(nodes))
 
 
 def _read_partitions(reader: Reader, topic: str) -> Iterator[Led]:
@@ -220,3 +236,13 @@ def _read_partition(reader: Reader) -> Led:
         reader.skip(4 * max(reader.uvarint() - 1, 0))
     reader.skip_tags()
     return Led(*_PARTITION.unpack_from(reader.buffer, at))
+
+
+def _read_in_sync(reader: Reader) -> Iterator[bytes]:
+    """Read the replicas in sync of the partitions of a topic, which have been read before."""
+    for _ in range(reader.compact_array(_SMALLEST_PARTITION)):
+        reader.skip(_PARTITION.size)
+        reader.skip(4 * max(reader.uvarint() - 1, 0))
+        yield reader.take(4 * max(reader.uvarint() - 1, 0))
+        reader.skip(4 * max(reader.uvarint() - 1, 0))
+        reader.skip_tags()

@@ -59,6 +59,7 @@ def poller_settings(settings: Settings) -> PollerSettings:
         reconnect_min=asking.reconnect_min,
         reconnect_max=asking.reconnect_max,
         slice_partitions=asking.slice_partitions,
+        in_sync=settings.closest_replica != "off",
     )
 
 

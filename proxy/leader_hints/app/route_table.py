@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 from leader_hints.address import Address
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.sessions.fetch_sessions import MOST_WEIGHT, FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
@@ -43,6 +44,8 @@ class RouteTable:
             address_rewriting=rewriting,
             clients=self._clients,
             settle=self._settings.hold.settle,
+            closest_replica=Mode(self._settings.closest_replica),
+            racks=Racks(self._settings.racks_by_node),
         )
         route = make_route(settings, mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)

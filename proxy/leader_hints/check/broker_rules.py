@@ -91,3 +91,18 @@ def judge_leaders(route: RouteFacts, hold_ms: int) -> Iterator[Finding]:
         yield finding("topic_ids_off", route.name, **words)
     if not route.nodes:
         yield finding("broker_not_identified", route.name, upstream=route.upstream)
+
+
+def judge_racks(route: RouteFacts) -> Iterator[Finding]:
+    """What there is to send consumers to a replica in their rack by."""
+    racks, mode = route.racks, route.racks.mode
+    if mode is Mode.OFF or route.mode is Mode.OFF:
+        return
+    unknown = sorted(node for node, rack in racks.nodes.items() if not rack)
+    if racks.selector:
+        yield finding("replica_selector", route.name, mode=mode, selector=racks.selector)
+    elif unknown:
+        yield finding("racks_unknown", route.name, mode=mode, nodes=", ".join(map(str, unknown)))
+    else:
+        named = ", ".join(f"{node} {rack}" for node, rack in sorted(racks.nodes.items()))
+        yield finding("racks_known", route.name, mode=mode, racks=named)

@@ -119,6 +119,19 @@ class BrokerLimits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RackFacts:
+    """What ``closest_replica`` has to go by; ``mode``: what it does.
+
+    ``nodes``: the rack of each broker, "" where none is known. ``selector``: the broker's
+    `replica.selector.class`, "" if it has none, or does not tell.
+    """
+
+    mode: Mode = Mode.OFF
+    nodes: Mapping[int, str] = field(default_factory=dict)
+    selector: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ListeningFacts:
     """Whether the route's address can be listened on, or why not.
 
@@ -160,6 +173,7 @@ class RouteFacts:
     brokers: tuple[Advertised, ...] = ()
     clients: ClientTable = BUILT_IN
     settle: bool = False
+    racks: RackFacts = field(default_factory=RackFacts)
 
     @property
     def node(self) -> int | None:

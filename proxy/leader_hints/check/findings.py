@@ -158,6 +158,24 @@ TABLE: dict[str, Entry] = {
         "Set inter.broker.protocol.version to 2.8 or newer on all brokers when their upgrade is "
         "complete.",
     ),
+    "racks_known": Entry(
+        _FINE,
+        "closest_replica is {mode}; racks: {racks}",
+        "Consumers with a client.rack can be sent to an in-sync replica in their rack.",
+    ),
+    "racks_unknown": Entry(
+        _ADVICE,
+        "closest_replica is {mode}, and the rack of node {nodes} is not known",
+        "No consumer is sent to these brokers, nor away from them.",
+        "Name their racks in the setting racks, or set broker.rack on the brokers.",
+    ),
+    "replica_selector": Entry(
+        _ADVICE,
+        "closest_replica is {mode}, and the broker has a replica selector: {selector}",
+        "The brokers choose replicas themselves, and know more of them. The proxy changes no "
+        "choice of theirs.",
+        "Set closest_replica: off, or remove replica.selector.class from the brokers.",
+    ),
     "no_topics": Entry(
         _ADVICE,
         "the cluster has no topics",

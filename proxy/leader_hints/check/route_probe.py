@@ -30,12 +30,14 @@ from leader_hints.check.facts import (
     ListeningFacts,
     MachineFacts,
     ProbeResult,
+    RackFacts,
     RouteFacts,
     TopicFacts,
 )
 from leader_hints.check.self_connection import SelfConnections
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.client_capabilities import client_table
 from leader_hints.errors import BrokerError
@@ -58,7 +60,8 @@ _AT_ONCE = 50
 #: Settings of brokers that limit a proxy.
 _PER_ADDRESS, _OVERRIDES = "max.connections.per.ip", "max.connections.per.ip.overrides"
 _REQUEST_BYTES = "socket.request.max.bytes"
-_LIMITS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES)
+_SELECTOR = "replica.selector.class"
+_SETTINGS = (_PER_ADDRESS, _OVERRIDES, _REQUEST_BYTES, _SELECTOR)
 
 
 @dataclass(slots=True)
@@ -74,6 +77,7 @@ class _RouteProbe:
     topics: TopicFacts = field(default_factory=TopicFacts)
     addresses: tuple[str, ...] = ()
     limits: BrokerLimits = field(default_factory=BrokerLimits)
+    selector: str = ""
     looks: list[Route] = field(default_factory=list)
     listening: ListeningFacts = field(default_factory=ListeningFacts)
     brokers: dict[int, Advertised] = field(default_factory=dict)
@@ -85,7 +89,8 @@ class _RouteProbe:
 
     def facts(self) -> RouteFacts:
         """Return what was found."""
-        view = self.route.broker.view
+        view, config = self.route.broker.view, self.route.config
+        endpoints = self.route.broker.endpoints
         return RouteFacts(
             name=self.settings.name,
             listen=str(self.settings.listen),
@@ -100,8 +105,13 @@ class _RouteProbe:
             others=frozenset().union(*(look.broker.others for look in self.looks)),
             limits=self.limits,
             listening=self.listening,
-            clients=self.route.config.clients,
-            settle=self.route.config.settle,
+            clients=config.clients,
+            settle=config.settle,
+            racks=RackFacts(
+                mode=config.closest_replica,
+                nodes={node: config.racks.of(node, endpoints) for node in endpoints},
+                selector=self.selector,
+            ),
             brokers=tuple(broker for _, broker in sorted(self.brokers.items())),
         )
 
@@ -119,6 +129,8 @@ async def _examine(settings: Settings) -> tuple[tuple[RouteFacts, ...], MachineF
         synthesize=synthesize,
         clients=client_table(settings.client_uses),
         settle=settings.hold.settle,
+        closest_replica=Mode(settings.closest_replica),
+        racks=Racks(settings.racks_by_node),
     )
     security = Security(settings.routes, settings.greeting_timeout)
     probes = [
@@ -176,7 +188,7 @@ async def _meet_upstream(
     with trio.move_on_after(_LEARN) as scope:
         try:
             await _learn(probe, min(newest, metadata.NEWEST), patience)
-            await _ask_limits(probe)
+            await _ask_settings(probe)
         except (BrokerError, WireError) as error:
             probe.silence = str(error)
             probe.mechanisms = await _mechanisms(probe) or None
@@ -242,8 +254,8 @@ async def _look(probe: _RouteProbe, place: Address) -> None:
             probe.looks.append(look)
 
 
-async def _ask_limits(probe: _RouteProbe) -> None:
-    """Ask the broker for its limits, where its node is known; it may not answer."""
+async def _ask_settings(probe: _RouteProbe) -> None:
+    """Ask the broker for its limits and selector, where its node is known; it may not answer."""
     (node,) = probe.nodes if len(probe.nodes) == 1 else (None,)
     if node is None:
         return
@@ -252,9 +264,10 @@ async def _ask_limits(probe: _RouteProbe) -> None:
             probe.connectors.upstream, probe.settings.upstream
         )
         async with contextlib.aclosing(connection):
-            body = describe_configs.write_request_body(node, _LIMITS)
+            body = describe_configs.write_request_body(node, _SETTINGS)
             key, version = ApiKey.DESCRIBE_CONFIGS, describe_configs.VERSION
             values = describe_configs.read_values(await connection.ask(key, version, body))
+        probe.selector = values.get(_SELECTOR, "")
         probe.limits = replace(probe.limits, largest_request=_number(values.get(_REQUEST_BYTES)))
         own = host.address_towards(probe.addresses[0])
         overrides = values.get(_OVERRIDES, "").replace(" ", "").split(",")

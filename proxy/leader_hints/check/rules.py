@@ -11,7 +11,12 @@ from leader_hints.check.advertised_rules import (
     judge_own_address,
     judge_shared_addresses,
 )
-from leader_hints.check.broker_rules import judge_leaders, judge_limits, judge_upstream
+from leader_hints.check.broker_rules import (
+    judge_leaders,
+    judge_limits,
+    judge_racks,
+    judge_upstream,
+)
 from leader_hints.check.facts import MachineFacts, RouteFacts
 from leader_hints.check.findings import Finding, Severity, finding
 from leader_hints.check.host_rules import judge_clock, judge_descriptors
@@ -51,6 +56,7 @@ def _judge_route(
     # If the broker gives hints, or there is none, the clients' way does not matter.
     if route.known and plan.rows:
         yield from judge_leaders(route, bounds.kraft_hold_ms)
+        yield from judge_racks(route)
         yield from judge_own_address(route, routes)
         yield from judge_other_addresses(route, routes)
         yield from judge_shared_addresses(route)

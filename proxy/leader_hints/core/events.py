@@ -128,6 +128,26 @@ class Recovered:
     hinted: bool
 
 
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class ReplicaNamed:
+    """A consumer that names its rack was sent to another replica of a partition (KIP-392).
+
+    ``replica``: its node id; ``rack``: the consumer's. ``returned``: the replica is the leader, and
+    this broker a follower that is not in sync any more. ``observed``: no byte was changed.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    topic: str
+    partition: int
+    replica: int
+    rack: str
+    returned: bool
+    observed: bool
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintsSwitched:
     """An operator changed the hints mode of a route; see
@@ -585,6 +605,7 @@ Event = (
     | HintMissed
     | ClientSeen
     | Recovered
+    | ReplicaNamed
     | HintsSwitched
     | SwitchNotKept
     | RoutePlan

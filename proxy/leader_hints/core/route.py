@@ -7,6 +7,8 @@ from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.link.latency_sampler import LatencySampler
 from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.rack_traffic import RackTraffic
+from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
@@ -24,7 +26,8 @@ class RouteConfig:
     ``synthesize``: topic ids are synthetic, if the brokers' proxies agree on it. ``relays_tls``: a
     link that begins in TLS is relayed unread, and not refused. ``latencies``: chooses the exchanges
     that are timed, ``None``: none is. ``address_rewriting``: of a virtual cluster, whose addresses
-    replace the brokers'.
+    replace the brokers'. ``closest_replica``: whether consumers are sent to a replica in their
+    rack, where the route's mode allows it; ``racks``: of the nodes.
     """
 
     synthesize: bool = False
@@ -33,6 +36,8 @@ class RouteConfig:
     address_rewriting: AddressRewriting | None = None
     clients: ClientTable = BUILT_IN
     settle: bool = False
+    closest_replica: Mode = Mode.OFF
+    racks: Racks = field(default_factory=Racks)
 
 
 @dataclass(slots=True)
@@ -54,8 +59,9 @@ class Route:
     ``mode``: whether hints are given now; :meth:`switch` changes it. ``raised``: versions were
     offered here that the broker lacks, so clients may keep to them. ``sessions``: clients' fetch
     sessions, ``sessions_by_name``: those in which the broker is asked by name. ``traffic``: counts
-    of the links. ``asked``: the versions that clients ask. ``awaited``: the next success of some
-    client would end a recovery; written by :mod:`leader_hints.core.hints.recovery`.
+    of the links, ``rack_traffic``: of consumers that name a rack. ``asked``: the versions that
+    clients ask. ``awaited``: the next success of some client would end a recovery; written by
+    :mod:`leader_hints.core.hints.recovery`.
     """
 
     name: str
@@ -66,6 +72,7 @@ class Route:
     sessions: FetchSessions = field(default_factory=FetchSessions)
     sessions_by_name: FetchSessionsByName = field(default_factory=FetchSessionsByName)
     traffic: TrafficCounters = field(default_factory=TrafficCounters)
+    rack_traffic: RackTraffic = field(default_factory=RackTraffic)
     asked: AskedVersions = field(default_factory=AskedVersions)
     awaited: bool = False
     raised: bool = field(init=False)
@@ -84,6 +91,17 @@ class Route:
         # With hints off the sessions are not tracked. Epochs that are not known are judged by the
         # stricter rule; outdated epochs would make wrong hints.
         self.sessions = self.sessions.empty()
+
+    @property
+    def closest_replica(self) -> Mode:
+        """What is done about consumers' racks: never more than about hints.
+
+        So the kill switch ends it as well, and nothing is changed where hints are only counted.
+        """
+        modes = self.mode, self.config.closest_replica
+        if Mode.OFF in modes:
+            return Mode.OFF
+        return Mode.OBSERVE if Mode.OBSERVE in modes else Mode.ON
 
     @property
     def link_plan(self) -> Plan:

@@ -64,6 +64,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.HintGiven: _Line("hints", "debug"),
     events.HintMissed: _Line("hints", "debug"),
     events.Recovered: _Line("hints", "debug"),
+    events.ReplicaNamed: _Line("hints", "debug"),
     events.LeaderMoved: _Line("leaders", "info"),
     events.EpochRose: _Line("leaders", "debug"),
     events.SubscriptionReady: _Line("subscription", "info"),

@@ -20,6 +20,7 @@ from leader_hints.core.events import (
     LatencySampled,
     LeaderMoved,
     Recovered,
+    ReplicaNamed,
 )
 from leader_hints.core.route import Route
 from leader_hints.observe.journal_schema import VERSION, Kind
@@ -139,6 +140,15 @@ class Journal:
                     "api_version": event.version,
                     "latency_ms": round(event.latency_ms, 3),
                 }
+            case ReplicaNamed():
+                return self._on_a_link("replica", event, event.software) | {
+                    "topic": event.topic,
+                    "partition": event.partition,
+                    "replica": event.replica,
+                    "rack": event.rack,
+                    "returned": event.returned,
+                    "observed": event.observed,
+                }
             case FaultDone():
                 return _fault(event)
             case _:
@@ -176,7 +186,10 @@ class Journal:
         return row
 
     def _on_a_link(
-        self, kind: Kind, of: ErrorAnswered | ClientSeen | Recovered | LatencySampled, software: str
+        self,
+        kind: Kind,
+        of: ErrorAnswered | ClientSeen | Recovered | LatencySampled | ReplicaNamed,
+        software: str,
     ) -> Row:
         name, _, version = software.partition("/")
         row = _row(

@@ -22,6 +22,7 @@ Kind = Literal[
     "recovery",
     "leader_change",
     "latency",
+    "replica",
     "fault",
     "gap",
 ]
@@ -29,7 +30,7 @@ Type = Literal["string", "integer", "number", "boolean"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_ON_A_LINK: Final[tuple[Kind, ...]] = ("client", "error", "recovery", "latency")
+_ON_A_LINK: Final[tuple[Kind, ...]] = ("client", "error", "recovery", "latency", "replica")
 
 KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
@@ -42,6 +43,8 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "leader_change": "a partition has a new leader epoch: its leader moved, or, if leader and "
     "leader_before are the same, only the epoch rose",
     "latency": "an ordinary exchange that was sampled (setting journal.sample_latencies)",
+    "replica": "a consumer that names its rack was sent to another replica of a partition (setting "
+    "closest_replica)",
     "fault": "a requested fault was applied (leader-hints local --allow-faults)",
     "gap": "events were dropped, since the journal could not be written fast enough or at all",
 }
@@ -184,14 +187,14 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "topic",
         "string",
         "The topic's name. Of an error whose topic id has no known name: the id in hexadecimal.",
-        ("error", "recovery", "leader_change"),
+        ("error", "recovery", "replica", "leader_change"),
         ("fault",),
     ),
     Column(
         "partition",
         "integer",
         "The partition's number.",
-        ("error", "recovery", "leader_change"),
+        ("error", "recovery", "replica", "leader_change"),
         ("fault",),
     ),
     Column(
@@ -257,8 +260,17 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "observed",
         "boolean",
         "The sidecar only counts: hinted, reason, settling and hold_ms say what hints would have "
-        "done.",
-        ("error",),
+        "done, and replica which one would have been named.",
+        ("error", "replica"),
+    ),
+    Column("replica", "integer", "Node id of the replica that was named.", ("replica",)),
+    Column("rack", "string", "The consumer's rack, as it names it.", ("replica",)),
+    Column(
+        "returned",
+        "boolean",
+        "The replica that was named is the leader, since the broker behind the route is not in "
+        "sync any more.",
+        ("replica",),
     ),
     Column(
         "reason",

@@ -103,6 +103,28 @@ FAMILIES = {
             "Metadata (setting hold.settle), by what came of it: settled, or why not; in mode "
             "observe: what would have come.",
         ),
+        Family(
+            "consumer_bytes",
+            "counter",
+            ("route", "broker_rack", "client_rack", "path"),
+            "Bytes of Fetch responses to consumers that name a rack, by the rack of the route's "
+            "broker (empty: not known) and the consumer's (other: no broker's); path: same or "
+            "crossing. Only with the setting closest_replica.",
+        ),
+        Family(
+            "consumer_bytes_avoidable",
+            "counter",
+            ("route", "broker_rack", "client_rack"),
+            "Of these, where it is observed: records that an in-sync replica in the consumer's "
+            "rack has, too.",
+        ),
+        Family(
+            "closest_replica_partitions",
+            "counter",
+            ("route", "outcome"),
+            "Partitions in responses to consumers that name a rack, as far as these were looked "
+            "at, by whether another replica was named, or why not; see closest-replica.md.",
+        ),
         Family("hold_seconds", "histogram", ("route",), "How long error responses were kept back."),
         Family(
             "recovery_seconds",

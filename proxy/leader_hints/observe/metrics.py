@@ -26,6 +26,7 @@ from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.core.events import Event, HintGiven, HintMissed, Recovered
 from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.observe.counts import FAULTS
 from leader_hints.observe.journal import JournalCounters
 from leader_hints.observe.metric_families import FAMILIES, PREFIX
@@ -239,6 +240,7 @@ class _Read:
         settles = {route.name for route in watched.routes if route.config.settle}
         settled = ((*cell, came) for cell in hints if cell[0] in settles for came in Settling)
         yield from _family("errors_settled", _from_zero(settled, counts.settled))
+        yield from self._of_racks()
         known = [view.cluster_id for view, _ in clusters]
         moves = _from_zero(known, counts.moves)
         yield from _family("leader_moves", (((cluster,), n) for cluster, n in moves))
@@ -262,6 +264,39 @@ class _Read:
             yield from _family("topic_hints_given", [*by_topic.given.items()])
             yield from _family("topic_hints_missed", [*by_topic.missed.items()])
             yield from _family("topic_leader_moves", [*by_topic.moves.items()])
+
+    def _of_racks(self) -> Iterator[Metric]:
+        """What consumers read across racks, of routes that look at that."""
+        looking = [
+            (route.name, route.rack_traffic)
+            for route in self._watched.routes
+            if route.config.closest_replica is not Mode.OFF
+        ]
+        if not looking:
+            return
+        yield from _family(
+            "consumer_bytes",
+            (
+                ((name, *racks, "same" if racks[0] == racks[1] else "crossing"), size)
+                for name, traffic in looking
+                for racks, size in [*traffic.read.items()]
+            ),
+        )
+        yield from _family(
+            "consumer_bytes_avoidable",
+            (
+                ((name, *racks), size)
+                for name, traffic in looking
+                for racks, size in [*traffic.avoidable.items()]
+            ),
+        )
+        outcomes = ((name, outcome) for name, _ in looking for outcome in Outcome)
+        counted = {
+            (name, outcome): n
+            for name, traffic in looking
+            for outcome, n in traffic.outcomes.items()
+        }
+        yield from _family("closest_replica_partitions", _from_zero(outcomes, counted))
 
     def _of_routes(self) -> Iterator[Metric]:
         routes = [*self._watched.routes]

@@ -11,6 +11,7 @@ from typing import Any, Final, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from leader_hints.apis.keys import api_name
+from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.observe import history
 from leader_hints.observe.counts import Counts
@@ -74,6 +75,29 @@ class Upstream(_Model):
     )
 
 
+class RackBytes(_Model):
+    """What consumers in one rack read of the route's broker."""
+
+    broker_rack: str = Field(description="The broker's rack; empty: not known.")
+    client_rack: str = Field(description="The consumers'; `other`: no broker's.")
+    bytes: Count = Field(ge=0, description="Bytes of Fetch responses to them.")
+    avoidable: Count = Field(
+        ge=0,
+        description="Of these, where it is observed: records that an in-sync replica in their rack "
+        "has, too.",
+    )
+
+
+class ClosestReplica(_Model):
+    """Consumers that name a rack (setting closest_replica)."""
+
+    mode: Literal["on", "observe", "off"] = Field(description="What is done for them now.")
+    racks: list[RackBytes] = Field(description="What they read, by racks.")
+    partitions: dict[str, int] = Field(
+        description="Partitions that were looked at, by what came of it."
+    )
+
+
 class RouteStatus(_Model):
     """A listening address and the broker behind it. Counts are since the start of the process."""
 
@@ -107,6 +131,9 @@ class RouteStatus(_Model):
         description="How long error responses were held; null: none was."
     )
     recovery: list[Recovery] = Field(description="How long clients took to recover.")
+    closest_replica: ClosestReplica | None = Field(
+        default=None, description="Consumers that name a rack; null: nothing is done for them."
+    )
 
 
 class ClusterStatus(_Model):
@@ -325,6 +352,26 @@ def _route(
             Recovery(api=api, hinted=hinted, times=_of(times))
             for api, hinted, times in past.recoveries(name)
         ],
+        closest_replica=_closest_replica(route),
+    )
+
+
+def _closest_replica(route: Route) -> ClosestReplica | None:
+    if route.config.closest_replica is Mode.OFF:
+        return None
+    traffic = route.rack_traffic
+    return ClosestReplica(
+        mode=route.closest_replica.value,
+        racks=[
+            RackBytes(
+                broker_rack=racks[0],
+                client_rack=racks[1],
+                bytes=size,
+                avoidable=traffic.avoidable[racks],
+            )
+            for racks, size in sorted(traffic.read.items())
+        ],
+        partitions={**traffic.outcomes},
     )
 
 

@@ -19,10 +19,12 @@ from leader_hints.settings.journal import JournalSettings
 from leader_hints.settings.limits import LimitSettings
 from leader_hints.settings.log import LogSettings
 from leader_hints.settings.metrics import MetricsSettings
+from leader_hints.settings.racks import Racks, by_node
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.subscription import SubscriptionSettings
 
 HintsMode = Literal["on", "observe", "off"]
+ClosestReplica = Literal["off", "observe", "on"]
 TopicIds = Literal["broker", "synthesize"]
 
 
@@ -54,6 +56,19 @@ class Settings(BaseSettings):
         "are derived from cluster id and topic name, so that librdkafka and franz-go use Fetch "
         "hints with brokers of 2.4 to 2.7 too. Every broker of the cluster must be behind a "
         "proxy with this setting. Counts only with hints on.",
+    )
+    closest_replica: ClosestReplica = Field(
+        default="off",
+        description="on: consumers with a `client.rack` read from an in-sync replica in their rack "
+        "(KIP-392), where the brokers have no replica selector. observe: count what would have "
+        "been read there and change no byte. It never does more than `hints` allows: with `hints: "
+        "off` nothing, with `hints: observe` it observes.",
+    )
+    racks: Racks = Field(
+        default=(),
+        description="For closest_replica: the rack of each broker by its node id, such as "
+        "`[1=eu-1a, 2=eu-1b]`, where the brokers have no `broker.rack`. Where it names none, the "
+        "brokers' own racks count. In the environment a comma-separated list.",
     )
     clients: tuple[ClientSettings, ...] = Field(
         default=(),
@@ -183,6 +198,11 @@ class Settings(BaseSettings):
     def client_uses(self) -> list[tuple[str, tuple[int, ...], tuple[HintUse, ...]]]:
         """Name, first version and used hints of each of ``clients``."""
         return [(client.name, client.first_version, client.uses) for client in self.clients]
+
+    @property
+    def racks_by_node(self) -> dict[int, str]:
+        """``racks`` by node id."""
+        return by_node(self.racks)
 
     @property
     def topic_ids_wait(self) -> float:

@@ -45,6 +45,7 @@ class ShownPartition(NamedTuple):
     error: int
     leader: Leader
     replicas: tuple[int, ...]
+    in_sync: tuple[int, ...] = ()
 
 
 class ShownTopic(NamedTuple):
@@ -59,7 +60,8 @@ class ShownTopic(NamedTuple):
 class Broker:
     """``replicas``: what its replicas have heard, which decides who is served; ``metadata``: what
     its Metadata has heard, later or sooner. Both hear all records in order. ``logless``: topics of
-    which it has replicas that have no log yet.
+    which it has replicas that have no log yet. ``lagging``: nodes of which no replica is in sync
+    but where it leads.
     """
 
     def __init__(self, node: int, release: Release) -> None:
@@ -68,6 +70,7 @@ class Broker:
         self.replicas = Image()
         self.metadata = Image()
         self.logless: Collection[str] = ()
+        self.lagging: Collection[int] = ()
 
     def hear(self, record: Record, *, metadata: bool) -> None:
         """Take the next record into the one or the other."""
@@ -181,14 +184,16 @@ class Broker:
     def _shown(self, topic: Topic) -> ShownTopic:
         partitions = []
         for leader, replicas in zip(topic.leaders, topic.replicas, strict=True):
+            in_sync = tuple(n for n in replicas if n == leader.node or n not in self.lagging)
             # A broker shows no leader of which it knows no endpoint.
             there = leader.node in self.metadata.alive
             if there:
-                partitions.append(ShownPartition(Error.NONE, leader, replicas))
+                partitions.append(ShownPartition(Error.NONE, leader, replicas, in_sync))
                 continue
             error = Error.LEADER_NOT_AVAILABLE
             if self.release.blames_listener and self.node in self.metadata.alive:
                 error = Error.LISTENER_NOT_FOUND
             epoch = leader.epoch if self.release.leaderless_epochs else -1
-            partitions.append(ShownPartition(error, Leader(NO_LEADER, epoch), replicas))
+            leaderless = Leader(NO_LEADER, epoch)
+            partitions.append(ShownPartition(error, leaderless, replicas, in_sync))
         return ShownTopic(0, topic.name, topic.id, tuple(partitions))

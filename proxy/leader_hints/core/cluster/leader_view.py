@@ -91,6 +91,18 @@ class LeaderView:
         epoch = known.epochs[partition]
         return None if epoch == UNKNOWN else Leader(known.leaders[partition], epoch)
 
+    @property
+    def now(self) -> float:
+        """The time by the view's clock."""
+        return self._clock()
+
+    def in_sync(self, topic: Topic, partition: int) -> tuple[int, ...] | None:
+        """Return the replicas in sync under the present leader, ``None`` if they are not known."""
+        known = self.topics.get(topic)
+        if known is None or known.in_sync is None or not 0 <= partition < len(known.epochs):
+            return None
+        return known.in_sync.at(partition, known.epochs[partition])
+
     def before(self, topic: Topic, partition: int) -> Leader | None:
         """Return the leader before the present one, where that move was seen lately."""
         move = self._moves.get((self.topics.key(topic), partition))
@@ -210,6 +222,8 @@ class LeaderView:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
+            if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
+                topic.report_in_sync(led, answer.in_sync[number - 1])
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):

@@ -4,8 +4,10 @@ from array import array
 from collections.abc import Container
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.metadata import Led
 from leader_hints.core.cluster.doubts import Doubts, Reporter, Source
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
 
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
@@ -25,7 +27,8 @@ class TopicLeaders:
     ``claimed``: the one of them that the last poll of each broker reported. ``contradicted``: which
     partitions the last poll of each broker contradicted. ``behind``: by partition, since when polls
     of a broker have reported lower epochs than the known one, and nobody that one. ``absent``: how
-    many polls in a row lacked the topic.
+    many polls in a row lacked the topic. ``in_sync``: its replicas in sync, ``None`` where no
+    answer was read for those.
     """
 
     __slots__ = (
@@ -36,6 +39,7 @@ class TopicLeaders:
         "contradicted",
         "epochs",
         "id",
+        "in_sync",
         "key",
         "knowing",
         "leaders",
@@ -69,6 +73,7 @@ class TopicLeaders:
         self.contradicted: dict[Reporter, set[int]] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.absent = 0
+        self.in_sync: InSyncReplicas | None = None
 
     def reported_by(self, node: int | None, now: float) -> None:
         """Take note that a node has reported the topic with its id."""
@@ -88,6 +93,12 @@ class TopicLeaders:
         if self.recreated:
             return knows and now >= self.since + LAG
         return knows or now >= self.since + LAG
+
+    def report_in_sync(self, led: Led, nodes: bytes) -> None:
+        """Take the replicas in sync that a broker reports beside the known leader."""
+        if self.in_sync is None:
+            self.in_sync = InSyncReplicas()
+        self.in_sync.report(led, nodes)
 
     def leader(self, partition: int) -> Leader:
         """Return the known leader of a partition, with its epoch."""

@@ -1,6 +1,7 @@
 """Who the client of a link is, and which hints it can use."""
 
 from leader_hints.apis.api_versions import ClientSoftware
+from leader_hints.apis.fetch_request import read_rack
 from leader_hints.apis.header import read_request_header
 from leader_hints.core.cluster.unknown_ids import Client
 from leader_hints.core.versions.client_capabilities import (
@@ -24,10 +25,11 @@ class LinkClient:
     ``id``: its client id, ``None`` before its first request that is read. ``software``: as
     name/version, "" while it has said nothing. ``hint_forms``: the hints that it can use; before
     ApiVersions it is taken for one that was offered raised versions on another link, if it uses
-    them. ``is_proxy``: it is a proxy like this one.
+    them. ``is_proxy``: it is a proxy like this one. ``rack``: in which it is, by its first Fetch
+    request that could be read; ``None`` before that, "" where it names none, or is a replica.
     """
 
-    __slots__ = ("_clients", "address", "hint_forms", "id", "is_proxy", "software")
+    __slots__ = ("_clients", "address", "hint_forms", "id", "is_proxy", "rack", "software")
 
     def __init__(self, address: str = "", clients: ClientTable = BUILT_IN) -> None:
         self._clients = clients
@@ -36,6 +38,7 @@ class LinkClient:
         self.software = ""
         self.hint_forms = KIP_951
         self.is_proxy = False
+        self.rack: str | None = None
 
     @property
     def known_as(self) -> Client:
@@ -53,6 +56,15 @@ class LinkClient:
             return
         except WireError:
             self.id = ""
+
+    def locate(self, frame: memoryview) -> None:
+        """Take the rack from a whole Fetch request of v11 or above; each of a client has it."""
+        try:
+            rack = read_rack(frame)
+        except WireError:
+            rack = ""
+        # No broker has one that is longer.
+        self.rack = rack if len(rack) <= LONGEST_TEXT else ""
 
     def asked_without_name(self) -> bool:
         """Note that it asked for versions without naming itself; returns whether that is new.

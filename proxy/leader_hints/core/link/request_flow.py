@@ -320,6 +320,8 @@ class RequestFlow(Flow):
     def _fetch(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
+        if policy.places and self._client.rack is None and len(frame) == length:
+            self._client.locate(frame)
         if policy.recoded:
             if len(frame) < length:
                 self._gather_anyway(frame, length)

@@ -6,6 +6,7 @@ Tested in ``tests/core/link/test_link.py``.
 from leader_hints.apis.header import FLEXIBLE_FROM
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import CURRENT_LEADER_FROM, NODE_ENDPOINTS_FROM
+from leader_hints.apis.preferred_replica import SCANNED
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.client import LinkClient
 from leader_hints.core.mode import Mode
@@ -90,7 +91,12 @@ class RequestPolicies:
             unhinted=unhinted,
             settles=unhinted is not None and self._settles(key, version),
             rewriter=self._rewriter(key, version),
+            places=key == ApiKey.FETCH and self._places(version, sent),
         )
+
+    def _places(self, version: int, sent: int) -> bool:
+        """Whether consumers may be sent to another replica: both versions have the field."""
+        return self.route.closest_replica is not Mode.OFF and version in SCANNED and sent in SCANNED
 
     def _settles(self, key: int, version: int) -> bool:
         """Whether errors without a hint are to be settled: not where responses are recoded."""

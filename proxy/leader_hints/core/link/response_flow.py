@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
+from leader_hints.apis.preferred_replica import PreferredReplicaScan
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
@@ -15,6 +16,7 @@ from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.held import Held, cost
 from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.replicas.placement import Placement
 from leader_hints.core.responses import fetch_responses
 from leader_hints.core.responses.outcome import (
     Failed,
@@ -62,6 +64,8 @@ class ResponseFlow(Flow):
         "_link",
         "_notes",
         "_passthrough",
+        "_placement",
+        "_placing",
         "_reserved",
         "_steps",
         "held",
@@ -83,6 +87,9 @@ class ResponseFlow(Flow):
         self._behind = 0
         #: Of the frame whose rest is passed on as it comes.
         self._passthrough: PassthroughScan | None = None
+        self._placement = Placement(link)
+        #: Of the frame that passes, or is gathered, where another replica may be named in it.
+        self._placing: PreferredReplicaScan | None = None
         #: Of a large response, which is read, held, or released, in the link's turns.
         self._steps: Steps[Pieces] | None = None
         #: What is reserved for what failed in it, until it is held.
@@ -150,6 +157,11 @@ class ResponseFlow(Flow):
             policy = exchange.policy
             readers = BY_API.get(policy.key, OTHERS)
             reader = readers.recoded if exchange.recoded else readers[policy.use]
+            if policy.places:
+                self._placing = self._placement.look(exchange, data[at:end], length)
+            elif self._placing is not None:
+                # The last one ended before its partitions did.
+                self._placing = None
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)
@@ -190,6 +202,8 @@ class ResponseFlow(Flow):
     def _rest_of_begun(self, data: memoryview) -> Pieces | None:
         """Go on with a frame that has begun; ``None`` if it ends in ``data``, and others follow."""
         end, size = self._skip, len(data)
+        if self._placing is not None:
+            self._place(data[:end], self._placing.size - end)
         scan = self._passthrough
         if scan is not None and scan.see(data[:end]):
             self._passthrough = None
@@ -204,6 +218,13 @@ class ResponseFlow(Flow):
             return None
         self._skip -= size
         return [data]
+
+    def _place(self, piece: memoryview, begin: int) -> None:
+        """See more of a frame before it goes on: from ``begin`` on."""
+        if self._placing is not None:
+            self._placing.see(piece, begin)
+            if self._placing.done:
+                self._placing = None
 
     def _wait_behind(self, data: memoryview, end: int) -> None:
         """Have what came behind a frame that is kept wait; ``end``: as in :meth:`_later`."""
@@ -242,7 +263,9 @@ class ResponseFlow(Flow):
     @property
     def passing(self) -> int:
         """See :attr:`leader_hints.core.link.flow.Flow.passing`."""
-        if self._passthrough is not None or not (self._skip or self.opaque):
+        if self._passthrough is not None or self._placing is not None:
+            return 0
+        if not (self._skip or self.opaque):
             return 0
         return super().passing
 
@@ -454,6 +477,7 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         frame = gather.memory[: gather.filled]
+        self._place(frame, 0)
         if gather.scan is not None:
             outcome = fetch_responses.go_on(self._notes, exchange, gather.scan, frame, gather.size)
         elif gather.filled == gather.size or (
@@ -476,6 +500,7 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         begun = gather.memory[: gather.filled]
+        self._place(begun, 0)
         self._skip = gather.size - gather.filled
         self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
         return self._take_turn(self._becoming(None, exchange, begun, gather.size))

@@ -44,7 +44,8 @@ class RequestPolicy:
     ``rewriter``: what puts a virtual cluster's addresses into the responses. ``use``: what the
     responses are read for, as an int, by which a table is faster. ``unreadable``: one of the
     requests did not say in a known form who the client is, so none is looked at for that.
-    ``noted``: that such a request is answered has been noted.
+    ``noted``: that such a request is answered has been noted. ``places``: consumers among those who
+    ask may be sent to another replica.
     """
 
     __slots__ = (
@@ -53,6 +54,7 @@ class RequestPolicy:
         "hintable",
         "key",
         "noted",
+        "places",
         "rackless",
         "recoded",
         "rewriter",
@@ -75,6 +77,7 @@ class RequestPolicy:
         unhinted: MissReason | None = None,
         settles: bool = False,
         rewriter: Rewriter | None = None,
+        places: bool = False,
     ) -> None:
         self.key = key
         self.version = version
@@ -89,6 +92,7 @@ class RequestPolicy:
         self.rewriter = rewriter
         self.use = int(_use(hintable, unhinted, settles, rewriter))
         self.unreadable = False
+        self.places = places
         self.noted = False
 
 

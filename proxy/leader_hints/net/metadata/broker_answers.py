@@ -87,6 +87,7 @@ class BrokerAnswers:
         self._emit = emit
         self._refreshed = refreshed
         self._placed = placed
+        self._in_sync = settings.in_sync
         self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
@@ -293,7 +294,7 @@ class BrokerAnswers:
             reader = Reader(payload, 4)
             reader.skip_tags()
             before = self._passed.get(route.name, NO_BROKERS)
-            answer = metadata.read_response(reader, version, before)
+            answer = metadata.read_response(reader, version, before, in_sync=self._in_sync)
             if not answer.tells or self._is_contradicted(route, answer.cluster_id):
                 return
             view, node = self._place(route, answer).view, route.broker.proved_node

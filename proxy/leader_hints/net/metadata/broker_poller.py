@@ -42,7 +42,10 @@ _REFUSED_SECONDS = 1.0
 
 @dataclass(frozen=True, slots=True)
 class PollerSettings:
-    """Times in seconds; see :class:`leader_hints.settings.subscription.SubscriptionSettings`."""
+    """Times in seconds; see :class:`leader_hints.settings.subscription.SubscriptionSettings`.
+
+    ``in_sync``: the replicas in sync are of interest, too.
+    """
 
     client: ClientSoftware
     poll: float
@@ -51,6 +54,7 @@ class PollerSettings:
     reconnect_min: float
     reconnect_max: float
     slice_partitions: int
+    in_sync: bool = False
 
 
 class Cause(StrEnum):
@@ -363,7 +367,8 @@ class BrokerPoller:
         self._listener.refreshed(cause, trio.current_time() - asked_at)
         # A thousand brokers list each other: all of them share one list.
         before = self._brokers if self.route is not None else self._listener.listed(self)
-        answer = metadata.read_response(reader, version, before)
+        in_sync = self._settings.in_sync
+        answer = metadata.read_response(reader, version, before, in_sync=in_sync)
         if self.route is not None:
             self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.

@@ -1,0 +1,110 @@
+"""Which replica of a partition a consumer is to read from; the rule of ``closest_replica``.
+
+KIP-392 has the leader name it. What is named here must hold for every client: Java, kafka-python
+and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
+franz-go skip these, and read them again from the replica. So a response may have both.
+"""
+
+from collections.abc import Callable, Collection
+from enum import StrEnum
+from typing import NamedTuple
+from zlib import crc32
+
+
+class Outcome(StrEnum):
+    """What became of a partition in a response to a consumer that names a rack.
+
+    ``NAMED``: a replica in the consumer's rack. ``RETURNED``: the leader, since this broker is not
+    in sync, and no replica in the rack is. The others leave it as it is: ``ERROR``: the partition
+    failed. ``SELECTOR``: brokers of the cluster choose themselves. ``NO_RACK``: this broker's rack
+    is not known. ``UNKNOWN``: it is not known which broker this is, which one leads, or what is in
+    sync, or brokers contradict each other. ``MOVED``: the leader has just moved. ``OLDEST``: the
+    consumer reads the older half of a log whose beginning was deleted; a follower may have deleted
+    more. ``SAME_RACK``: this broker leads, in the consumer's rack. ``FOLLOWER``: it is a follower
+    there, in sync. ``NO_REPLICA``: no replica in sync is in the rack. ``PAUSED``: those that are
+    were named lately, and the consumer has come back.
+    """
+
+    NAMED = "named"
+    RETURNED = "returned"
+    ERROR = "error"
+    SELECTOR = "selector"
+    NO_RACK = "no rack"
+    UNKNOWN = "unknown"
+    MOVED = "moved"
+    OLDEST = "oldest records"
+    SAME_RACK = "same rack"
+    FOLLOWER = "follower in sync"
+    NO_REPLICA = "no replica"
+    PAUSED = "paused"
+
+
+class Known(NamedTuple):
+    """What is known of a partition at one leader epoch: node ids."""
+
+    leader: int
+    in_sync: Collection[int]
+
+
+class Consumer(NamedTuple):
+    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same."""
+
+    rack: str
+    identity: bytes
+
+
+class Choice(NamedTuple):
+    """The node to be named, ``None``: none; and why."""
+
+    node: int | None
+    outcome: Outcome
+
+
+def closest(
+    own: int,
+    known: Known,
+    consumer: Consumer,
+    rack_of: Callable[[int], str],
+    alive: Callable[[int], bool],
+    lately: Collection[int],
+) -> Choice:
+    """Return which node the broker ``own`` is to name to a consumer that has asked it.
+
+    A follower names one too: a leader that became one may go on to be asked (brokers of 2.4 forget
+    the epochs of a fetch session, KAFKA-9338). ``rack_of``: "" where it is not known. ``alive``:
+    whether clients find a node. ``lately``: nodes that were named for this partition to this
+    consumer, which has come back since.
+    """
+    rack, leads, serves = rack_of(own), own == known.leader, own in (known.leader, *known.in_sync)
+    if serves and not rack:
+        return Choice(None, Outcome.NO_RACK)
+    if serves and rack == consumer.rack:
+        return Choice(None, Outcome.SAME_RACK if leads else Outcome.FOLLOWER)
+    fitting = [
+        node
+        for node in known.in_sync
+        if node != own and rack_of(node) == consumer.rack and alive(node)
+    ]
+    left = [node for node in fitting if node not in lately]
+    if left:
+        return Choice(max(left, key=lambda node: _weight(consumer.identity, node)), Outcome.NAMED)
+    if not serves and known.leader not in lately:
+        return Choice(known.leader, Outcome.RETURNED)
+    return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
+
+
+def _weight(identity: bytes, node: int) -> tuple[int, int]:
+    """Return what spreads consumers over nodes so that each stays where it is as others come."""
+    return crc32(b"%d" % node, crc32(identity)), node
+
+
+def may_be_deleted(first: int | None, start: int, high: int) -> bool:
+    """Whether a follower may lack what a consumer reads, since each broker deletes by itself.
+
+    ``first``: offset of the first record that it gets, ``None`` if that is not known; ``start`` and
+    ``high``: where the leader's log begins and ends. At OFFSET_OUT_OF_RANGE below the log's begin
+    librdkafka resets its position also on a follower, and sarama ends.
+    """
+    if start <= 0:
+        return False
+    return first is None or 2 * (first - start) < high - start

@@ -1,0 +1,44 @@
+"""Which replicas are in sync, by Metadata."""
+
+import struct
+
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
+
+
+def _nodes(*nodes: int) -> bytes:
+    return struct.pack(f">{len(nodes)}i", *nodes)
+
+
+def test_they_belong_to_the_epoch_with_which_they_were_reported() -> None:
+    replicas = InSyncReplicas()
+    replicas.report(Led(1, 4, 7), _nodes(4, 5))
+    assert replicas.at(1, 7) == (4, 5)
+    assert replicas.at(1, 8) is None
+    assert replicas.at(0, 7) is None
+    assert replicas.at(2, 7) is None
+    replicas.report(Led(1, 4, 7), _nodes(4))
+    assert replicas.at(1, 7) == (4,)
+
+
+def _learn(view: LeaderView, leader: int, epoch: int, *nodes: int) -> None:
+    led = Led(0, leader, epoch)
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (led,), (_nodes(*nodes),)), leader)
+
+
+def test_the_view_takes_those_that_are_reported_beside_its_own_leader() -> None:
+    view = LeaderView("k")
+    _learn(view, 1, 5, 1, 2)
+    assert view.in_sync("t", 0) == (1, 2)
+    # A broker that lags, or contradicts the view, says nothing of the present leader's.
+    _learn(view, 1, 4, 1, 2, 3)
+    _learn(view, 2, 5, 2)
+    assert view.in_sync("t", 0) == (1, 2)
+    # After a move nothing is known until they are reported with it.
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 6),)), 2)
+    assert view.in_sync("t", 0) is None
+    _learn(view, 2, 6, 2)
+    assert view.in_sync("t", 0) == (2,)
+    assert view.in_sync("t", 1) is None
+    assert view.in_sync("u", 0) is None

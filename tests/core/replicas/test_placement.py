@@ -1,0 +1,366 @@
+"""Replicas that are named in responses, on whole links, in front of brokers of every kind.
+
+KIP-392: "Fetch from a follower" - the field stands in every response of v11 and above.
+"""
+
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import ReplicaNamed
+from leader_hints.core.link.budget import Budget
+from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.closest_replica import Outcome
+from leader_hints.core.replicas.named_replicas import PAUSE
+from leader_hints.core.replicas.racks import Racks
+from tests.core.brokers import BROKERS, CLUSTER, NAMES, names_before, route_before
+from tests.core.conversation import decide
+from tests.core.links import Driven
+from tests.core.samples import (
+    FENCED,
+    fetch_answer,
+    fetch_request,
+    metadata_answer,
+    request,
+    versions_answer,
+)
+
+ENDPOINTS = {
+    node: Endpoint(f"n{node}", 9092, rack) for node, rack in ((1, "a"), (2, "b"), (3, "c"))
+}
+OWN, CLOSE = 1, 2
+#: Broker, version asked, version sent: every cell in which a response has the field.
+CELLS = [
+    ("2.4", 12, 11),
+    ("2.4", 11, 11),
+    ("2.4+", 16, 11),
+    ("2.6", 12, 11),
+    ("2.6+", 16, 11),
+    ("2.8", 16, 12),
+    ("2.8", 12, 12),
+    ("2.8+", 16, 12),
+    ("3.4", 16, 13),
+    ("3.6", 16, 15),
+    ("3.6", 13, 13),
+    ("3.6+", 16, 12),
+]
+_EACH = pytest.mark.parametrize(("release", "asked", "sent"), CELLS)
+_SOFTWARE = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+
+
+class Clock:
+    """A clock that is set."""
+
+    def __init__(self) -> None:
+        self.now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _learn(
+    view: LeaderView, release: str, *in_sync: int, leader: int = OWN, epoch: int = 6
+) -> None:
+    nodes = struct.pack(f">{len(in_sync)}i", *in_sync)
+    for topic_id, name in NAMES.items():
+        known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
+        led = tuple(Led(partition, leader, epoch) for partition in range(2))
+        view.learn(TopicMetadata(0, name, known, led, (nodes, nodes)), leader)
+
+
+class Scene:
+    """A link of a consumer in a rack, and what the broker in front of it is asked and answers."""
+
+    def __init__(
+        self,
+        release: str = "3.6",
+        asked: int = 16,
+        sent: int = 15,
+        *,
+        rack: str = "b",
+        mode: Mode = Mode.ON,
+        hints: Mode = Mode.ON,
+        software: bool = True,
+        size: int = 4096,
+    ) -> None:
+        self.clock = Clock()
+        self.release, self.asked, self.sent, self.rack = release, asked, sent, rack
+        self.route = route = route_before(release, hints)
+        route.config = replace(route.config, closest_replica=mode, racks=Racks())
+        view = LeaderView(CLUSTER, self.clock)
+        view.hidden.take(TopicMetadata(3, "leader-hints-check", ZERO_ID, ()))
+        _learn(view, release, 1, 2, 3)
+        route.broker.view, route.broker.node, route.broker.endpoints = view, OWN, ENDPOINTS
+        self.view = view
+        self.driven = Driven(
+            route, decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
+        )
+        if software:
+            self.driven.up(request(18, 3, 1, **_SOFTWARE))
+            self.driven.down(versions_answer(3, 1, BROKERS[release]))
+        self.driven.to_client.clear()
+        self.driven.to_broker.clear()
+        self._correlation = 10
+
+    def topics(self, version: int) -> list[Topic]:
+        """The two topics as a version names them."""
+        if (version == self.sent and self.sent != self.asked) or version <= 12:
+            return [*NAMES] if version > 12 else [*NAMES.values()]
+        return [*names_before(self.release)]
+
+    def fetch(
+        self,
+        partitions: Sequence[tuple[int, int, bytes]],
+        up: Iterable[int] = (),
+        down: Iterable[int] = (),
+        *,
+        answered: dict[int, int] | None = None,
+        offsets: tuple[int, int] = (0, 0),
+    ) -> bytes:
+        """Let the consumer fetch of the first topic; return what it gets.
+
+        ``partitions``: partition, error, records.
+        """
+        self._correlation += 1
+        asked = {(self.topics(self.asked)[0], p): 6 for p, _, _ in partitions}
+        self.driven.to_client.clear()
+        self.driven.up(fetch_request(self.asked, self._correlation, asked, rack=self.rack), up)
+        self.driven.down(self.answer(self.sent, partitions, answered or {}, offsets=offsets), down)
+        return bytes(self.driven.to_client)
+
+    def answer(
+        self,
+        version: int,
+        partitions: Sequence[tuple[int, int, bytes]],
+        preferred: dict[int, int],
+        *,
+        offsets: tuple[int, int] = (0, 0),
+    ) -> bytes:
+        """Return the response in a version, with the preferred replicas by partition."""
+        topic = self.topics(version)[0]
+        return fetch_answer(
+            version,
+            self._correlation,
+            [(topic, p, error, records) for p, error, records in partitions],
+            preferred=preferred,
+            offsets=offsets,
+        )
+
+    def got(self, partitions: Sequence[tuple[int, int, bytes]], preferred: dict[int, int]) -> bytes:
+        """Return what a consumer gets in which these are named."""
+        return self.answer(self.asked, partitions, preferred)
+
+    @property
+    def named(self) -> list[tuple[int, int, bool]]:
+        """Partition, replica, and whether that was only counted, of all that was reported."""
+        events = self.driven.link.state.events
+        return [(e.partition, e.replica, e.observed) for e in events if isinstance(e, ReplicaNamed)]
+
+
+BOTH = [(0, 0, bytes(900)), (1, 0, bytes(5000))]
+_RECORDS = [(0, 0, bytes(900))]
+
+
+@_EACH
+@pytest.mark.parametrize("size", [4096, 1 << 16])
+def test_a_replica_in_the_rack_is_named_in_place(
+    release: str, asked: int, sent: int, size: int
+) -> None:
+    scene = Scene(release, asked, sent, size=size)
+    assert scene.fetch(BOTH) == scene.got(BOTH, {0: CLOSE, 1: CLOSE})
+    assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]
+    # Its answer is that it comes back: it was refused there, and is left in peace for a while.
+    assert scene.fetch(BOTH) == scene.got(BOTH, {})
+    scene.clock.now += PAUSE
+    assert scene.fetch(BOTH) == scene.got(BOTH, {0: CLOSE, 1: CLOSE})
+    assert not scene.driven.not_understood
+
+
+@_EACH
+@settings(max_examples=40)
+@given(st.data())
+def test_in_any_chunks_nothing_but_the_field_changes(
+    release: str, asked: int, sent: int, data: st.DataObject
+) -> None:
+    cuts = st.lists(st.integers(1, 6500), max_size=20)
+    scene = Scene(release, asked, sent, size=data.draw(st.integers(300, 9000)))
+    got = scene.fetch(BOTH, data.draw(cuts), data.draw(cuts))
+    named = [dict.fromkeys(which, CLOSE) for which in ((), (0,), (1,), (0, 1))]
+    assert got in [scene.got(BOTH, one) for one in named]
+    assert len(scene.named) == len(next(one for one in named if scene.got(BOTH, one) == got))
+    scene.driven.link.close()
+    assert scene.driven.budget.used == 0
+
+
+@_EACH
+def test_byte_by_byte(release: str, asked: int, sent: int) -> None:
+    scene = Scene(release, asked, sent)
+    got = scene.fetch(BOTH, range(1, 9000), range(1, 9000))
+    assert len(got) == len(scene.got(BOTH, {}))
+
+
+def test_a_consumer_that_named_no_software_is_sent_there_too() -> None:
+    scene = Scene("3.6", 11, 11, software=False)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
+
+
+@pytest.mark.parametrize(
+    ("mode", "hints"),
+    [(Mode.OFF, Mode.ON), (Mode.ON, Mode.OFF), (Mode.OFF, Mode.OFF)],
+)
+def test_off_is_off_and_the_kill_switch_ends_it(mode: Mode, hints: Mode) -> None:
+    scene = Scene("3.6", 11, 11, mode=mode, hints=hints)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    traffic = scene.route.rack_traffic
+    assert (traffic.read, traffic.outcomes, scene.named) == ({}, {}, [])
+
+
+@pytest.mark.parametrize(("mode", "hints"), [(Mode.OBSERVE, Mode.ON), (Mode.ON, Mode.OBSERVE)])
+def test_in_observe_bytes_are_counted_and_none_changes(mode: Mode, hints: Mode) -> None:
+    scene = Scene("3.6", 15, 15, mode=mode, hints=hints)
+    for _ in range(2):
+        assert scene.fetch(BOTH) == scene.got(BOTH, {})
+    traffic = scene.route.rack_traffic
+    assert traffic.read == {("a", "b"): 2 * len(scene.got(BOTH, {}))}
+    assert traffic.avoidable == {("a", "b"): 2 * 5900}
+    assert scene.named == [(0, CLOSE, True), (1, CLOSE, True)]
+
+
+def test_the_switch_works_on_open_links() -> None:
+    scene = Scene("3.6", 15, 15)
+    scene.route.switch(Mode.OFF)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    scene.route.switch(Mode.ON)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
+
+
+def test_the_switch_holds_for_responses_under_way() -> None:
+    scene = Scene("3.6", 11, 11)
+    name = scene.topics(11)[0]
+    scene.driven.up(fetch_request(11, 11, {(name, 0): 6}, rack="b"))
+    scene._correlation = 11
+    scene.route.switch(Mode.OFF)
+    scene.driven.down(scene.got(_RECORDS, {}))
+    assert scene.driven.to_client == scene.got(_RECORDS, {})
+
+
+def _unnamed(scene: Scene, outcome: Outcome, **more: object) -> None:
+    answered = more.get("answered") or {}
+    got = scene.fetch(_RECORDS, **more)  # type: ignore[arg-type]
+    offsets = more.get("offsets", (0, 0))
+    assert got == scene.answer(16, _RECORDS, answered, offsets=offsets)  # type: ignore[arg-type]
+    assert scene.route.rack_traffic.outcomes == {outcome: 1}
+    assert scene.named == []
+
+
+def test_a_preferred_replica_of_the_brokers_own_selector_stands() -> None:
+    scene = Scene()
+    _unnamed(scene, Outcome.SELECTOR, answered={0: 3})
+    # From then on the brokers choose: they know which follower has what.
+    scene.clock.now += 1
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    assert scene.named == []
+
+
+def test_none_in_the_rack_or_out_of_sync() -> None:
+    _unnamed(Scene(rack="d"), Outcome.NO_REPLICA)
+    scene = Scene()
+    _learn(scene.view, "3.6", 1, 3)
+    _unnamed(scene, Outcome.NO_REPLICA)
+    scene = Scene()
+    scene.route.broker.endpoints = {1: ENDPOINTS[1]}
+    _unnamed(scene, Outcome.NO_REPLICA)
+
+
+def test_the_leader_is_in_the_rack() -> None:
+    _unnamed(Scene(rack="a"), Outcome.SAME_RACK)
+
+
+def test_a_partition_that_moved_or_is_not_known() -> None:
+    scene = Scene()
+    _learn(scene.view, "3.6", 1, 2, leader=2, epoch=7)
+    _learn(scene.view, "3.6", 1, 2, leader=1, epoch=8)
+    _unnamed(scene, Outcome.MOVED)
+    scene.clock.now += 5
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
+    scene = Scene()
+    scene.route.broker.view = LeaderView(CLUSTER, scene.clock)
+    _unnamed(scene, Outcome.UNKNOWN)
+
+
+def test_a_partition_in_doubt() -> None:
+    scene = Scene("2.6", 12, 11)
+    _learn(scene.view, "2.6", 3, leader=3, epoch=6)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    assert scene.route.rack_traffic.outcomes == {Outcome.UNKNOWN: 1}
+
+
+def test_a_failed_partition_stays_beside_one_that_is_named() -> None:
+    scene = Scene("2.8", 12, 12)
+    partitions = [(0, FENCED, b""), (1, 0, bytes(80))]
+    got = scene.fetch(partitions)
+    assert scene.named == [(1, CLOSE, False)]
+    assert struct.pack(">i", CLOSE) in got
+
+
+def test_the_oldest_records_are_read_from_the_leader() -> None:
+    """A follower deletes by its own clock; at its OFFSET_OUT_OF_RANGE librdkafka would reset."""
+    _unnamed(Scene(), Outcome.OLDEST, offsets=(50, 200))
+
+
+def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() -> None:
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    assert scene.route.rack_traffic.outcomes == {Outcome.FOLLOWER: 1}
+    _learn(scene.view, "3.6", 1, 3)
+    scene.clock.now += 1
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
+    assert scene.route.rack_traffic.read == {("b", "b"): 2 * len(scene.got(_RECORDS, {}))}
+
+
+def test_a_broker_of_which_it_is_not_proved_which_it_is_names_none() -> None:
+    scene = Scene()
+    scene.route.broker.guessed = True
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    assert scene.named == []
+
+
+def test_who_names_no_rack_and_who_is_a_replica_costs_nothing() -> None:
+    for rack, replica in (("", -1), ("b", 5)):
+        scene = Scene("3.6", 15, 15, rack=rack)
+        topic = scene.topics(15)[0]
+        scene.driven.up(fetch_request(15, 11, {(topic, 0): 6}, rack=rack, replica_id=replica))
+        scene._correlation = 11
+        scene.driven.down(scene.got(_RECORDS, {}))
+        assert scene.driven.to_client == scene.got(_RECORDS, {})
+        assert scene.route.rack_traffic.read == {}
+
+
+def test_a_response_that_ends_before_its_partitions_leaves_the_next_ones_alone() -> None:
+    scene = Scene("3.6", 11, 11)
+    asked = {(scene.topics(11)[0], 0): 6}
+    scene.driven.up(fetch_request(11, 11, asked, rack="b"))
+    scene.driven.up(request(3, 12, 12, topics=None))
+    scene._correlation = 11
+    broken = bytearray(scene.got([(0, 0, bytes(900))], {}))
+    # Its records claim to be longer than the frame.
+    broken[-904:-900] = struct.pack(">i", 9000)
+    topics = {"t": dict.fromkeys(range(400), (1, 5))}
+    other = metadata_answer(12, 12, topics)
+    scene.driven.down(bytes(broken) + other, range(1000, 9000, 500))
+    assert scene.driven.to_client[-len(other) :] == other
+
+
+def test_racks_that_no_broker_has_are_counted_together() -> None:
+    scene = Scene(rack="no broker's")
+    scene.fetch(_RECORDS)
+    assert [*scene.route.rack_traffic.read] == [("a", "other")]

@@ -1,0 +1,154 @@
+"""Consumers read from the replica in their rack, where the brokers have no selector (KIP-392)."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.harness.admin import ClusterAdmin
+from tests.harness.checker import check_consumed, check_ends, check_produced
+from tests.harness.clients import ClientProcess, ConsumerSpec, OffsetsSpec, ProducerSpec
+from tests.harness.cluster import RealCluster
+from tests.harness.franz_go import go_clients
+from tests.harness.proxyproc import ProxyFleet
+from tests.harness.waiting import until
+from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
+from tests.real.test_client_families import need_go
+
+LEADER, OTHER, CLOSE = 1, 2, 3
+RACKS = {node: f"rack-{node}" for node in (LEADER, OTHER, CLOSE)}
+PARTITIONS = (0, 1)
+#: Long enough for the pause after a replica was named, and for a lease of librdkafka.
+_PATIENCE_S = 150.0
+
+
+class Fleet:
+    """Sidecars with this feature before a cluster whose racks only they may know."""
+
+    def __init__(self, cluster: RealCluster, folder: Path, mode: str = "on") -> None:
+        routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
+        self.proxies = ProxyFleet.before(routes, folder, sidecars=True)
+        for process in self.proxies.processes:
+            process.environment |= {
+                "LEADER_HINTS_CLOSEST_REPLICA": mode,
+                "LEADER_HINTS_RACKS": ",".join(f"{node}={rack}" for node, rack in RACKS.items()),
+                # A follower that falls behind is to be noticed within the test.
+                "LEADER_HINTS_SUBSCRIPTION__POLL_INTERVAL_MS": "1000",
+            }
+        self.bootstrap = ",".join(
+            f"{broker.advertised[0]}:{broker.advertised[1]}" for broker in cluster.brokers.values()
+        )
+
+    def read(self, path: str) -> float:
+        """Bytes that consumers with a rack have read on a path: same or crossing."""
+        return self.proxies.metric("leader_hints_consumer_bytes_total", path=path)
+
+    def wait_read_nearby(self, bytes_more: int) -> tuple[float, float]:
+        """Wait until so much more was read in the own rack; return that and what crossed then."""
+        same, crossing = self.read("same"), self.read("crossing")
+        until(
+            lambda: self.read("same") >= same + bytes_more,
+            f"{bytes_more} bytes more are read in the rack",
+            _PATIENCE_S,
+        )
+        return self.read("same") - same, self.read("crossing") - crossing
+
+
+@pytest.fixture
+def client(
+    request: pytest.FixtureRequest, clients: Callable[[str], ClientProcess], tmp_path: Path
+) -> Iterator[ClientProcess]:
+    """A client library's process, by its name."""
+    if request.param != "franz-go":
+        yield clients(request.param)
+        return
+    need_go()
+    with go_clients(tmp_path) as process:
+        yield process
+
+
+@pytest.mark.parametrize("client", [JAVA, CONFLUENT, "franz-go"], indirect=True)
+@pytest.mark.parametrize("cluster", [PLAIN_24, PLAIN_28, KRAFT_36], indirect=True)
+def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
+    cluster: RealCluster,
+    client: ClientProcess,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topics: Callable[..., list[str]],
+    tmp_path: Path,
+) -> None:
+    """KIP-392: the leader names a follower; KIP-207: ListOffsets still asks the leader alone."""
+    (topic,) = new_topics("closest", partitions=len(PARTITIONS))
+    for partition in PARTITIONS:
+        admin.move_leader(topic, partition, to=LEADER)
+    fleet = Fleet(cluster, tmp_path)
+    with fleet.proxies:
+        producer = clients(JAVA).produce(
+            ProducerSpec(fleet.bootstrap, topic, PARTITIONS, rate=200, size=1000)
+        )
+        ends = clients(JAVA).ask_offsets(OffsetsSpec(fleet.bootstrap, topic, PARTITIONS))
+        consumers = [
+            client.consume(
+                ConsumerSpec(
+                    fleet.bootstrap,
+                    topic,
+                    PARTITIONS,
+                    group=f"group-{topic}" if group else None,
+                    committed_only=committed,
+                    settings={"client.rack": RACKS[CLOSE]},
+                )
+            )
+            for group, committed in ((False, False), (False, True), (True, False))
+        ]
+        same, crossing = fleet.wait_read_nearby(3_000_000)
+        named = fleet.proxies.events("replica_named")
+        assert {line["replica"] for line in named} == {CLOSE}
+        # The follower stops: its consumers go on at the leader.
+        cluster.brokers[CLOSE].stop()
+        until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
+        before = [len(consumer.consumed) for consumer in consumers]
+        for consumer, count in zip(consumers, before, strict=True):
+            consumer.wait_count(count + 600)
+        cluster.brokers[CLOSE].start()
+        admin.wait_in_sync(topic)
+        # The leader moves, and they come back to the follower.
+        for partition in PARTITIONS:
+            admin.move_leader(topic, partition, to=OTHER)
+        fleet.wait_read_nearby(1_000_000)
+        producer.stop()
+        ends.stop()
+        check_produced(admin, producer)
+        check_ends(ends)
+        for consumer in consumers:
+            check_consumed(admin, consumer)
+            consumer.stop()
+    share = same / (same + crossing)
+    assert share >= 0.9, f"{share:.1%} of {same + crossing} bytes were read in the rack"
+
+
+def _in_sync(admin: ClusterAdmin, topic: str) -> set[int]:
+    answer = admin.metadata([topic], LEADER)
+    return {int(node) for part in answer.topics[0].partitions for node in part.isr_nodes}
+
+
+@pytest.mark.parametrize("cluster", [PLAIN_24], indirect=True)
+def test_observed_nobody_moves(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    new_topic: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    topic = new_topic("closest-observed")
+    admin.move_leader(topic, to=LEADER)
+    fleet = Fleet(cluster, tmp_path, "observe")
+    with fleet.proxies:
+        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
+        consumer = clients(JAVA).consume(
+            ConsumerSpec(fleet.bootstrap, topic, settings={"client.rack": RACKS[CLOSE]})
+        )
+        consumer.wait_count(500)
+        avoidable = fleet.proxies.metric("leader_hints_consumer_bytes_avoidable_total")
+        assert (fleet.read("same"), avoidable > 300_000) == (0, True)
+        producer.stop()
+        consumer.stop()

@@ -1,0 +1,88 @@
+"""Consumers that name their rack, and read from the replica that a leader's answer names (KIP-392).
+
+They are no clients whose progress is compared: what a follower serves comes late.
+"""
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from tests.world.clients import KINDS, Client, _Connection
+from tests.world.happenings import NODES
+from tests.world.model.releases import FETCH
+from tests.world.network import Network
+from tests.world.wire import Endpoint, Result
+
+#: The rack of each node, as the proxies' configuration has it.
+RACKS: Final = {node: f"rack-{node}" for node in NODES}
+#: One in each rack: such as use records beside a named replica, and such as skip them.
+READING_KINDS: Final = ("java", "librdkafka", "unhinted")
+
+
+class Naming(NamedTuple):
+    """A replica was named: ``node``, by an answer from ``endpoint`` with an ``error`` or none.
+
+    ``connection``: which of the reader's, by number. ``leader``: as the reader knew then.
+    """
+
+    at: float
+    place: tuple[str, int]
+    node: int
+    endpoint: Endpoint
+    connection: int
+    leader: int
+    error: int
+
+
+class RackReader(Client):
+    """``namings``: all that it got. ``replicas``: from which node it reads, by partition.
+
+    It keeps to a replica until an error, a lost connection, or another leader.
+    """
+
+    def __init__(
+        self,
+        kind: str,
+        rack: str,
+        topics: list[str],
+        network: Network,
+        bootstrap: list[Endpoint],
+        say: Callable[[str], None],
+    ) -> None:
+        name = f"{kind}-reader-in-{rack}"
+        super().__init__(name, KINDS[kind], FETCH, topics, network, bootstrap, say)
+        self._rack = self.rack = rack
+        self.namings: list[Naming] = []
+        self.replicas: dict[tuple[str, int], tuple[int, int]] = {}
+
+    def _reads_from(self, place: tuple[str, int], leader: int) -> int:
+        node, under = self.replicas.get(place, (leader, leader))
+        if under == leader and node in self._endpoints:
+            return node
+        self.replicas.pop(place, None)
+        return leader
+
+    def _takes(self, connection: _Connection, place: tuple[str, int], result: Result) -> None:
+        leader = self.work[place].leader
+        if result.preferred >= 0:
+            assert leader is not None
+            self.namings.append(
+                Naming(
+                    self.now,
+                    place,
+                    result.preferred,
+                    connection.endpoint,
+                    id(connection),
+                    leader.node,
+                    result.error,
+                )
+            )
+            self._say(f"{self.name} is told to read {place[0]}-{place[1]} from {result.preferred}")
+            self.replicas[place] = result.preferred, leader.node
+        elif result.error:
+            self.replicas.pop(place, None)
+
+    def lost(self, connection: _Connection) -> None:
+        """See :meth:`tests.world.clients.Client.lost`."""
+        gone = {n for n, endpoint in self._endpoints.items() if endpoint == connection.endpoint}
+        self.replicas = {at: read for at, read in self.replicas.items() if read[0] not in gone}
+        super().lost(connection)
