@@ -196,7 +196,7 @@ def read_journal(session: "SparkSession", journal: str, folder: str) -> Taken:
     :raises PipelineError: the journal cannot be read, or does not say enough.
     """
     from leader_hints_report.batch import run
-    from leader_hints_report.store import read_table
+    from leader_hints_report.store.folder import read_table
 
     run(session, journal, folder)
     moves = read_table(session, folder, "leader_moves").where("moved")
