@@ -37,7 +37,8 @@ def test_what_is_refused_is_named_with_what_to_do() -> None:
     old = _verdict("sarama/1.19.0", PRODUCE=2, METADATA=1)
     assert old.refused == (Refused("Produce", 2, 3),)
     assert old.seen == ("Produce", "Metadata")
-    assert old.remedy == "upgrade sarama to 1.30.1 or newer"
+    assert old.remedy.startswith("upgrade sarama to 1.30.1 or newer, and set its Config.Version")
+    assert _verdict("kafkajs/1.0", PRODUCE=2).remedy == "upgrade kafkajs to 1.15.0 or newer"
     assert "Kafka 2.1" in _verdict("", FETCH=2).remedy
     assert not _verdict("sarama/1.43.0", PRODUCE=7).remedy
 
