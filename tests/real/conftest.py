@@ -58,7 +58,7 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     SASL_28: lambda folder: _with_sasl("2.8.2", "zk", folder),
     SASL_36: lambda folder: _with_sasl("3.6.2", "kraft", folder),
     KERBEROS_24: lambda folder: _with_kerberos("2.4.1", "zk", folder, signed=False),
-    # It is told where the keys of tokens are (KIP-768).
+    # It looks up the keys of tokens (KIP-768).
     KERBEROS_36: lambda folder: _with_kerberos("3.6.2", "kraft", folder, signed=True),
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
