@@ -161,3 +161,6 @@ def test_check_says_what_is_wrong_with_tickets_and_tokens(
     ):
         assert said in " ".join(told.split()), told
     assert "no-such-secret" not in told
+    with cluster.kdc.frozen():
+        told = check(proxy_before(cluster, tmp_path, [keytab, cache, token]))
+    assert told.count("the KDC or the broker does not answer within 3 s") == 2, told
