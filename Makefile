@@ -26,7 +26,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets simulate mutants
-.PHONY: bench release
+.PHONY: bench release kerberos
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -60,6 +60,9 @@ test-all: $(STAMP) ## Run all tests except test-deploy
 
 test-rest: $(STAMP) ## Run the tests of test-all that test leaves out; TESTS=tests/pipeline
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest $(TESTS) --ignore tests/deploy
+
+kerberos: $(STAMP) ## Install what sasl.mechanism GSSAPI needs; compiles with libkrb5-dev
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[kerberos]'
 
 test-deploy: $(STAMP) ## Check and run the deployment files; needs root, buildah and podman
 	$(BIN)/python -m pip install --quiet -c constraints.txt -e '.[deploy]'

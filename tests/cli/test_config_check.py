@@ -1,5 +1,6 @@
 """`leader-hints config check`: it finds all that `run` would refuse, and starts nothing."""
 
+import importlib.util
 import socket
 from collections.abc import Mapping
 from pathlib import Path
@@ -98,6 +99,26 @@ def test_all_that_is_wrong_is_found_at_once(folder: Path) -> None:
         "cannot listen on 192.0.2.1:9100: cannot assign requested address",
     ]
     assert problems == [f"leader-hints: {problem}" for problem in expected]
+
+
+def test_a_keytab_and_a_client_secret_that_are_missing(folder: Path) -> None:
+    endpoint = {
+        "mechanism": "OAUTHBEARER",
+        "token_endpoint": "https://idp.example/token",
+        "client_id": "c",
+        "client_secret": f"file:{folder}/none",
+    }
+    code, problems = _check(folder, route={"sasl": endpoint})
+    said = f"cannot read the secret in {folder}/none: No such file or directory"
+    assert (code, problems) == (2, [f"leader-hints: route r: sasl: {said}"])
+
+    keytab = {"mechanism": "GSSAPI", "principal": "p", "keytab": f"{folder}/none"}
+    code, (problem,) = _check(folder, route={"sasl": keytab})
+    # Without the extra it says how to install that.
+    said = f"cannot read the keytab {folder}/none: No such file or directory"
+    extra = importlib.util.find_spec("gssapi") is None
+    assert code == 2
+    assert ("needs the extra kerberos: pip install" if extra else said) in problem
 
 
 def test_what_only_the_proxys_machine_has_can_be_left_out(folder: Path) -> None:

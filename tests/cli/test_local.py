@@ -23,6 +23,11 @@ from tests.cli.commands import leader_hints
             '--sasl: sasl.mechanism is "LDAP"; allowed: none',
         ),
         (("--bootstrap", "a:1", "--sasl", "PLAIN"), "PLAIN needs username and password"),
+        (("--bootstrap", "a:1", "--sasl", "GSSAPI"), "needs keytab or ticket_cache"),
+        (
+            ("--bootstrap", "a:1", "--sasl", "GSSAPI", "--sasl-keytab", "/k"),
+            "keytab needs principal",
+        ),
         (("--bootstrap", "a:1", "--tls-ca", "/no/such.pem"), "/no/such.pem: no such file"),
         (("--cluster", "mock:1", "--tls"), "TLS and SASL are for --bootstrap"),
         (("--cluster", "mock:1", "--admin", "127.0.0.1:19092"), "admin 127.0.0.1:19092 overlap"),

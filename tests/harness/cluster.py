@@ -35,7 +35,7 @@ SESSION_MS = "18000"
 _KRAFT_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
 _MEMORY_FILE_SYSTEM = Path("/dev/shm")
 # Start-up and steadiness count here, not peak throughput: the first compiler tier is enough.
-_JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
+JVM_OPTIONS = ("-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-Xshare:auto")
 _LOGGING = {
     "defaultLogLevel": "warn",
     "showDateTime": "true",
@@ -176,7 +176,7 @@ class RealCluster:
         racks: bool = True,
         apart: bool = False,
         overrides: Mapping[str, str] | None = None,
-        jvm_options: Sequence[str] = _JVM_OPTIONS,
+        jvm_options: Sequence[str] = JVM_OPTIONS,
         places: Mapping[int, Place] | None = None,
         quorum_host: str = HOST,
     ) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.harness.clients import ClientProcess
@@ -13,14 +14,20 @@ _COMPILED_AGAINST = "2.8.2"
 _SOURCES = ROOT / "tests" / "java"
 
 
-def java_clients(folder: Path, version: str = NEWEST) -> ClientProcess:
-    """Start a JVM with the Java clients of ``version``; its log goes to ``folder``."""
+def java_clients(
+    folder: Path, version: str = NEWEST, *, options: Sequence[str] = ()
+) -> ClientProcess:
+    """Start a JVM with the Java clients of ``version``; its log goes to ``folder``.
+
+    ``options``: further ones of the JVM.
+    """
     # The clients leave it to who uses them to bring the JSON library that OAUTHBEARER needs.
     json = broker_library(NEWEST).jars("jackson")
     classpath = ":".join([str(compile_sources()), client_library(version).classpath, *json])
     argv = [
         "java",
         "-Xmx256m",
+        *options,
         "-XX:+UseSerialGC",
         "-XX:TieredStopAtLevel=1",
         "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn",

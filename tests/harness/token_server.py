@@ -32,7 +32,8 @@ CLIENT_SECRET: Final = "s3cret/with+ü"
 SUBJECT: Final = "proxy"
 SCOPE: Final = "kafka"
 AUDIENCE: Final = "brokers"
-LIFE_S: Final = 6
+#: As long as a session, and so renewed before that.
+LIFE_S: Final = 10
 HOST: Final = "127.0.0.1"
 
 

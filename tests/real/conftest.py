@@ -14,6 +14,8 @@ from tests.harness.cluster import Mode, RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.java import NEWEST, java_clients
 from tests.harness.judge import Judgement
+from tests.harness.kdc import need_kerberos
+from tests.harness.kerberos import KerberosCluster
 from tests.harness.python_client import python_clients
 from tests.harness.secured import Authority, sasl_brokers
 from tests.matrix.brokers import BROKERS, CLOSEST_REPLICA
@@ -26,6 +28,8 @@ from tests.real.names import (
     JAVA,
     JAVA_36,
     KAFKA_PYTHON,
+    KERBEROS_24,
+    KERBEROS_36,
     KRAFT_36,
     OLD_JAVA,
     PLAIN_24,
@@ -55,6 +59,9 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     SASL_24: lambda folder: _with_sasl("2.4.1", "zk", folder),
     SASL_28: lambda folder: _with_sasl("2.8.2", "zk", folder),
     SASL_36: lambda folder: _with_sasl("3.6.2", "kraft", folder),
+    KERBEROS_24: lambda folder: _with_kerberos("2.4.1", "zk", folder, signed=False),
+    # It looks up the keys of tokens (KIP-768).
+    KERBEROS_36: lambda folder: _with_kerberos("3.6.2", "kraft", folder, signed=True),
     TLS_36: lambda folder: RealCluster(
         "3.6.2", "zk", folder=folder, overrides=Authority(folder / "tls").brokers()
     ),
@@ -104,6 +111,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def _with_sasl(version: str, mode: Mode, folder: Path) -> RealCluster:
     settings = sasl_brokers(mode, session_ms=SESSION_MS)
     return RealCluster(version, mode, folder=folder, overrides=settings)
+
+
+def _with_kerberos(version: str, mode: Mode, folder: Path, *, signed: bool) -> RealCluster:
+    need_kerberos()
+    return KerberosCluster(version, mode, folder=folder, session_ms=SESSION_MS, signed=signed)
 
 
 def _cluster_name(item: pytest.Item) -> str:

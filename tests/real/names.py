@@ -11,6 +11,8 @@ ZK_24 = "2.4-zk"  # the oldest that is supported: takes Produce 8 and Fetch 11
 SASL_24 = "2.4-zk-sasl"  # asks clients for SASL, and has ACLs
 SASL_28 = "2.8-zk-sasl"
 SASL_36 = "3.6-kraft-sasl"
+# Ask for Kerberos, or for a token.
+KERBEROS_24, KERBEROS_36 = "2.4-zk-kerberos", "3.6-kraft-kerberos"
 TLS_36 = "3.6-zk-tls"  # asks clients for certificates
 ZK_37 = "3.7-zk"  # gives hints itself
 # Their brokers advertise themselves, at addresses of their own.
@@ -24,6 +26,7 @@ CLUSTERS = sorted(
     {
         *(ZK_36, KRAFT_36, ZK_35, ZK_34, ZK_28, ZK_24, SASL_24, SASL_28, SASL_36, TLS_36, ZK_37),
         *(APART_24, APART_36, APART_39, APART_SECURED, PLAIN_24, PLAIN_28),
+        *(KERBEROS_24, KERBEROS_36),
     },
     key=len,
     reverse=True,
@@ -44,6 +47,8 @@ __all__ = [
     "JAVA",
     "JAVA_36",
     "KAFKA_PYTHON",
+    "KERBEROS_24",
+    "KERBEROS_36",
     "KRAFT_36",
     "OLD_JAVA",
     "PLAIN_24",

@@ -14,6 +14,7 @@ from trio.testing import MockClock
 
 from leader_hints.address import Address
 from leader_hints.errors import BrokerError, ConfigurationError, LoginError
+from leader_hints.net.brokers.kerberos import Kerberos
 from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.tls.route_security import Security
 from leader_hints.settings.route import RouteSettings
@@ -237,6 +238,33 @@ async def test_each_reason_for_no_ticket_says_what_to_do(kdc: Kdc, tmp_path: Pat
     unknown = await refusal(kdc, proxy(kdc), "other.localhost")
     assert unknown.startswith("SASL: the KDC does not know the broker's principal kafka/other.")
     assert "sasl.server_name" in unknown
+
+
+@pytest.mark.parametrize(
+    ("code", "said"),
+    [
+        (14, "the KDC takes none of the encryption types in"),
+        (18, "the principal proxy is locked or has expired at the KDC"),
+        (23, "the key of proxy has expired at the KDC"),
+        (24, "the key in .* is not the present one of proxy: export the keytab again"),
+        (37, "the clocks of this machine and the KDC differ by more than Kerberos allows"),
+        (136, "krb5.conf is not well formed"),
+        (154, "krb5.conf and DNS have no KDC of the realm"),
+        (220, "the name of the KDC cannot be resolved"),
+        (-5, "no ticket: "),
+    ],
+)
+async def test_reasons_of_the_library_are_explained(
+    kdc: Kdc, monkeypatch: pytest.MonkeyPatch, code: int, said: str
+) -> None:
+    """Its codes are those of krb5_err.et; a KDC that was an hour ahead gave the one for clocks."""
+    import gssapi
+
+    def fail(kerberos: Kerberos, host: str) -> None:
+        raise gssapi.exceptions.GSSError(851_968, 2_529_638_912 + code)
+
+    monkeypatch.setattr(Kerberos, "_begin", fail)
+    assert re.match(f"SASL: {said}", await refusal(kdc, proxy(kdc)))
 
 
 async def test_a_host_that_no_principal_has_is_the_brokers_fault(kdc: Kdc) -> None:

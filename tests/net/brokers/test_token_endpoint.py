@@ -152,7 +152,7 @@ async def test_a_token_is_used_as_long_as_it_is_valid_while_there_is_no_other(
     with pytest.raises(LoginError, match=r"^the token endpoint http://idp.test/token\?a=b: cannot"):
         await asked.token([])
     scene.down = False
-    # Whoever cannot be reached, or refuses, is asked again after ten seconds.
+    # An endpoint that cannot be reached, or refuses, is asked again after ten seconds.
     with pytest.raises(LoginError):
         await asked.token([])
     mock_clock.jump(10)

@@ -85,7 +85,7 @@ class Kerberos:
             memory = f"MEMORY:leader-hints-{next(_caches)}"
             store = {"client_keytab": f"FILE:{settings.keytab}", "ccache": memory}
         self._store = store
-        # A cache is written anew when its ticket is renewed: nobody else may read it meanwhile.
+        # A cache is written again when its ticket is renewed: nothing else may read it meanwhile.
         self._lock = threading.Lock()
 
     def service(self, host: str) -> str:
@@ -227,7 +227,7 @@ class Kerberos:
 
 
 def _text(error: Any) -> str:
-    """Return the library's own words. They are kept for the thread in which it failed."""
+    """Return what the library says of it. It is kept for the thread in which it failed."""
     if not error.min_code:
         return ", ".join(error.get_all_statuses(error.maj_code, True))
     return ", ".join(error.get_all_statuses(error.min_code, False))

@@ -44,7 +44,7 @@ class TokenEndpoint:
         self._url = settings.token_url
         self._threads = threads
         self._lock = trio.Lock()
-        self._token = ""
+        self._issued = ""
         self._expires = self._renewed = self._asked_again = -math.inf
         self._failure = ""
 
@@ -72,8 +72,8 @@ class TokenEndpoint:
                     self._failure, self._asked_again = str(error), trio.current_time() + _PAUSE
             if trio.current_time() >= self._expires:
                 raise LoginError(self._failure)
-            used.append(self._token)
-            return self._token
+            used.append(self._issued)
+            return self._issued
 
     async def _renew(self, now: float, used: list[str]) -> None:
         where = f"the token endpoint {self._settings.token_endpoint}"
@@ -84,7 +84,7 @@ class TokenEndpoint:
                 )
                 used.append(secret)
                 answer = await self._ask(secret, context)
-            self._token, life = _token_of(*answer)
+            self._issued, life = _token_of(*answer)
         except trio.TooSlowError:
             raise LoginError(f"{where} does not answer within {_PATIENCE:g} s") from None
         except (BrokerError, LoginError) as error:
