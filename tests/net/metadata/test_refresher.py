@@ -1623,6 +1623,23 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
         assert 2 <= scene.addresses().count(_upstream(1)) <= 4
 
 
+async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
+    autojump_clock: MockClock,
+) -> None:
+    """Both routes' names lead to another cluster by now; one has clients that ask all the time."""
+    async with _scene(1, 2) as scene:
+        body = messages.metadata_response(
+            1, 12, _SHOWN, {"t": [messages.Partition(0, 3, 99)]}, cluster="another"
+        )
+        for number in range(60):
+            scene.refresher.snooped(scene.routes[0], 12, body[4:])
+            if number % 7 == 0:
+                scene.refresher.snooped(scene.routes[1], 12, body[4:])
+            await trio.sleep(0.5)
+        for node in (1, 2):
+            assert 2 <= scene.addresses().count(_upstream(node)) <= 5
+
+
 @pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])
 async def test_a_broker_that_lists_no_broker_teaches_nothing(
     cluster: str, autojump_clock: MockClock
