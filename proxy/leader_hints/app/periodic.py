@@ -25,11 +25,11 @@ async def tick(pump: Pump, log: EventLog, routes: Sequence[Route]) -> None:
     up, until cancelled. ``routes``: may become more.
     """
     slices = TimeSlices()
-    counted, looked = 0.0, trio.current_time()
+    now, stopped = trio.current_time(), 0.0
     while True:
-        before, looked = looked, trio.current_time()
-        counted += min(looked - before, _COUNTED)
-        await slices.take(_sweep(pump, [*routes], counted))
+        before, now = now, trio.current_time()
+        stopped += max(now - before - _COUNTED, 0.0)
+        await slices.take(_sweep(pump, [*routes], now - stopped))
         log.tick()
         await trio.sleep(_TICK)
 
