@@ -75,7 +75,7 @@ def test_links_are_lowered_by_what_another_one_s_broker_has_answered() -> None:
         assert link.to_broker == produce_request(9, 1)
 
 
-def test_a_link_from_before_the_broker_s_answer_is_lowered_by_it() -> None:
+def test_an_older_link_is_lowered_by_what_the_broker_has_answered_since() -> None:
     route = Route("r", Mode.ON)
     old = Driven(route)
     old.up(request(3, 9, 1))
