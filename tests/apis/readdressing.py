@@ -6,9 +6,10 @@ from typing import Any
 
 from leader_hints.apis.address import Readdress
 from leader_hints.wire.splice import Splice, spliced
+from leader_hints.wire.steps import Steps, at_once
 from tests.apis.messages import Entity, read_response_frame, response_frame
 
-Splices = Callable[[memoryview, int, Readdress], list[Splice]]
+Splices = Callable[[memoryview, int, Readdress], Steps[list[Splice]]]
 
 HOST, BASE = "here.example", 19_093
 
@@ -22,7 +23,7 @@ def check(splices: Splices, answer: Entity, seed: int) -> None:
     """Rewrite a response, whose tags no schema knows, and compare with what kio would write."""
     flexible: bool = type(answer).__flexible__
     frame = response_frame(answer, 7, seed if flexible else None)
-    found = splices(memoryview(frame), answer.__version__, readdress)
+    found = at_once(splices(memoryview(frame), answer.__version__, readdress))
     written = b"".join(spliced(memoryview(frame), found))
     expected = response_frame(readdressed(answer), 7, seed if flexible else None)
     assert written == expected
@@ -31,7 +32,7 @@ def check(splices: Splices, answer: Entity, seed: int) -> None:
 def check_kio_reads(splices: Splices, answer: Entity) -> None:
     """Rewrite a response and have kio read it."""
     frame = response_frame(answer, 7)
-    found = splices(memoryview(frame), answer.__version__, readdress)
+    found = at_once(splices(memoryview(frame), answer.__version__, readdress))
     written = b"".join(spliced(memoryview(frame), found))
     assert read_response_frame(type(answer), written) == readdressed(answer)
 

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from leader_hints.apis.find_coordinator import VERSIONS, address_splices
 from leader_hints.apis.keys import ApiKey
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import at_once
 from tests.apis import readdressing
 from tests.apis.messages import entities, response_type
 
@@ -22,4 +23,4 @@ def test_only_addresses_change(version: int, data: st.DataObject, seed: int) -> 
 @given(st.binary(max_size=80), st.sampled_from(VERSIONS))
 def test_any_bytes_give_splices_or_a_wire_error(raw: bytes, version: int) -> None:
     with contextlib.suppress(WireError):
-        address_splices(memoryview(bytes(8) + raw), version, readdressing.readdress)
+        at_once(address_splices(memoryview(bytes(8) + raw), version, readdressing.readdress))

@@ -9,6 +9,7 @@ from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.wire.errors import WireError
+from leader_hints.wire.steps import at_once
 from tests.apis import readdressing
 from tests.apis.messages import Entity, decode, entities, response_type
 from tests.core.samples import NOT_LEADER, fetch_answer, produce_answer, topic_id
@@ -47,7 +48,7 @@ def test_any_bytes_give_splices_or_a_wire_error(
 ) -> None:
     raw = data.draw(st.binary(max_size=80))
     with contextlib.suppress(WireError):
-        _SPLICES[key][0](memoryview(bytes(9) + raw), version, readdressing.readdress)
+        at_once(_SPLICES[key][0](memoryview(bytes(9) + raw), version, readdressing.readdress))
 
 
 @pytest.mark.parametrize(("key", "version"), _CASES)

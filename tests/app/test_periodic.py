@@ -1,8 +1,10 @@
 """Work that is done every second."""
 
+from dataclasses import replace
+
 import structlog
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.app.periodic import tick
@@ -12,7 +14,35 @@ from leader_hints.observe.event_log import EventLog
 from leader_hints.settings.log import LogLevels
 from leader_hints.wire.steps import at_once
 from tests.core.samples import fetch_request, topic_id
-from tests.net.rig import Rig, opened
+from tests.net.rig import LIMITS, Rig, ended, hinting_route, opened
+
+
+def test_time_in_which_the_process_was_stopped_ends_no_link() -> None:
+    """SIGSTOP, or a suspended machine: what clients said meanwhile waits in the sockets."""
+    clock = MockClock()
+    levels = dict.fromkeys(LogLevels.model_fields, "info")
+
+    async def main() -> None:
+        log = EventLog(structlog.get_logger(), levels, 3, trio.current_time)
+        with opened(Rig(limits=replace(LIMITS, first_bytes=30))) as rig:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(tick, rig.pump, log, [])
+                await wait_all_tasks_blocked()
+                ends = rig.link(hinting_route())
+                ends.client.send(fetch_request(16, 1, {(topic_id(1), 0): 5}))
+                clock.jump(300)
+                await wait_all_tasks_blocked()
+                assert not ended(ends.client)
+                rig.spin()
+                silent = rig.link(hinting_route())
+                for _ in range(32):
+                    clock.jump(1)
+                    await wait_all_tasks_blocked()
+                assert ended(silent.client)
+                assert not ended(ends.client)
+                nursery.cancel_scope.cancel()
+
+    trio.run(main, clock=clock)
 
 
 async def test_what_is_left_of_forgotten_fetch_sessions_is_freed(

@@ -794,6 +794,15 @@ async def test_to_switch_all_routes_costs_by_their_number(log: _Log) -> None:
     assert lines[1] < 5 * lines[0]
 
 
+async def test_a_route_that_comes_later_does_what_the_settings_say_by_then(log: _Log) -> None:
+    """`local` with hints off since SIGHUP: a broker that joined was given hints."""
+    settings = _settings((Address("127.0.0.1", 0), Address("127.0.0.1", 9092)), hints="on")
+    parts = Parts(settings, fixed_routes.FixedRoutes(settings.routes))
+    admin_view.AdminView(parts).switch_all(Mode.OFF)
+    joined = settings.routes[0].model_copy(update={"name": "joined"})
+    assert parts.table.add(joined).mode is Mode.OFF
+
+
 async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(
     log: _Log, monkeypatch: pytest.MonkeyPatch
 ) -> None:

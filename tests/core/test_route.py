@@ -9,7 +9,14 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan, plan_for
-from tests.core.samples import BROKER_3_6
+from tests.core.links import Driven
+from tests.core.samples import (
+    BROKER_3_6,
+    USES_HINTS,
+    produce_request,
+    request,
+    versions_answer,
+)
 
 _RAISED = plan_for(BROKER_3_6)
 _NATIVE = Plan(reads=False, native=True)
@@ -54,6 +61,37 @@ def test_a_broker_that_restarts_is_sent_what_it_took_until_it_says_more(mode: Mo
     route.broker.lose()
     # What comes back in its place may be older: its answer must be seen.
     assert route.link_plan == READ_ONLY
+
+
+def test_links_are_lowered_by_what_another_one_s_broker_has_answered() -> None:
+    """Clients share what one link was offered; the proxy's own connection may be late."""
+    route = Route("r", Mode.ON)
+    old, asking = Driven(route), Driven(route)
+    asking.up(request(18, 3, 1, **USES_HINTS))
+    asking.down(versions_answer(3, 1, BROKER_3_6))
+    later = Driven(route)
+    for link in (old, later):
+        link.up(produce_request(10, 1))
+        assert link.to_broker == produce_request(9, 1)
+
+
+def test_an_older_link_is_lowered_by_what_the_broker_has_answered_since() -> None:
+    route = Route("r", Mode.ON)
+    old = Driven(route)
+    old.up(request(3, 9, 1))
+    route.broker.plan = _RAISED
+    old.to_broker.clear()
+    old.up(produce_request(10, 2))
+    assert old.to_broker == produce_request(9, 2)
+
+
+def test_what_links_are_answered_does_not_outlive_the_broker_s_own_answer() -> None:
+    route = Route("r", Mode.ON, broker=BrokerState(plan=_NATIVE))
+    asking = Driven(route)
+    asking.up(request(18, 3, 1, **USES_HINTS))
+    asking.down(versions_answer(3, 1, BROKER_3_6))
+    assert route.link_plan == _NATIVE
+    assert route.broker.former_plan is None
 
 
 def test_each_change_of_a_broker_s_place_is_counted() -> None:

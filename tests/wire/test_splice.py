@@ -3,7 +3,8 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from leader_hints.wire.splice import Splice, spliced
+from leader_hints.wire.splice import Splice, spliced, spliced_in_steps
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, at_once
 
 
 @st.composite
@@ -36,3 +37,16 @@ def test_copies_nothing_that_stays(case: tuple[bytes, list[Splice]]) -> None:
             assert piece.obj is frame
         else:
             assert piece in replacements
+
+
+@given(
+    st.integers(ENTRIES_AT_ONCE - 1, 3 * ENTRIES_AT_ONCE),
+    st.binary(max_size=3),
+    st.binary(max_size=3),
+)
+def test_many_splices_are_made_in_steps(count: int, replacement: bytes, behind: bytes) -> None:
+    frame = bytes(4) + b"stay, go; " * count + behind
+    splices = [Splice(at + 6, at + 8, replacement) for at in range(4, len(frame) - len(behind), 10)]
+    pieces = at_once(spliced_in_steps(memoryview(frame), splices))
+    assert b"".join(pieces) == b"".join(spliced(memoryview(frame), splices))
+    assert len(pieces) <= 2 or count <= ENTRIES_AT_ONCE

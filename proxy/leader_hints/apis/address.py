@@ -15,6 +15,8 @@ from leader_hints.wire.splice import Splice
 from leader_hints.wire.writer import compact_string, string
 
 _PORT = struct.Struct(">i")
+#: Addresses that one step replaces, with what stands around them, field by field.
+ADDRESSES_AT_ONCE = 50
 
 #: Returns the host and port that are to stand in place of a node's own.
 Readdress = Callable[[int, str, int], tuple[str, int]]

@@ -5,9 +5,10 @@ Response v0, always flexible: throttle time, error, message, cluster id, control
 it is fenced.
 """
 
-from leader_hints.apis.address import Readdress, splice_address
+from leader_hints.apis.address import ADDRESSES_AT_ONCE, Readdress, splice_address
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.splice import Splice
+from leader_hints.wire.steps import Steps
 
 #: The versions that :func:`address_splices` knows.
 VERSIONS = range(3)
@@ -16,8 +17,8 @@ _ENDPOINT_TYPE_FROM, _FENCED_FROM = 1, 2
 _SMALLEST = 11
 
 
-def address_splices(frame: memoryview, version: int, readdress: Readdress) -> list[Splice]:
-    """Return the splices that change the addresses in a whole response.
+def address_splices(frame: memoryview, version: int, readdress: Readdress) -> Steps[list[Splice]]:
+    """Return the splices that change the addresses in a whole response, in steps.
 
     :raises WireError: the response is not well formed.
     """
@@ -30,7 +31,9 @@ def address_splices(frame: memoryview, version: int, readdress: Readdress) -> li
     reader.skip_compact()
     reader.int32()
     splices = []
-    for _ in range(reader.compact_array(_SMALLEST)):
+    for number in range(1, reader.compact_array(_SMALLEST) + 1):
+        if not number % ADDRESSES_AT_ONCE:
+            yield
         splices += splice_address(reader, reader.int32(), readdress, flexible=True)
         reader.skip_compact()
         if version >= _FENCED_FROM:

@@ -4,9 +4,10 @@ Response v0: error, node, host, port. v1 adds throttle time and an error message
 v3: flexible. v4 (KIP-699): an array of coordinators, each with its key. v5 and v6 are v4.
 """
 
-from leader_hints.apis.address import Readdress, splice_address
+from leader_hints.apis.address import ADDRESSES_AT_ONCE, Readdress, splice_address
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.splice import Splice
+from leader_hints.wire.steps import Steps
 
 #: The versions that :func:`address_splices` knows.
 VERSIONS = range(7)
@@ -16,14 +17,14 @@ _BATCHED_FROM = 4
 _SMALLEST = 14
 
 
-def address_splices(frame: memoryview, version: int, readdress: Readdress) -> list[Splice]:
-    """Return the splices that change the addresses in a whole response.
+def address_splices(frame: memoryview, version: int, readdress: Readdress) -> Steps[list[Splice]]:
+    """Return the splices that change the addresses in a whole response, in steps.
 
     :raises WireError: the response is not well formed.
     """
     reader = Reader(frame, 8)
     if version >= _BATCHED_FROM:
-        return _batched(reader, readdress)
+        return (yield from _batched(reader, readdress))
     flexible = version >= _FLEXIBLE_FROM
     if flexible:
         reader.skip_tags()
@@ -41,11 +42,14 @@ def address_splices(frame: memoryview, version: int, readdress: Readdress) -> li
     return splices
 
 
-def _batched(reader: Reader, readdress: Readdress) -> list[Splice]:
+def _batched(reader: Reader, readdress: Readdress) -> Steps[list[Splice]]:
     reader.skip_tags()
     reader.int32()
     splices = []
-    for _ in range(reader.compact_array(_SMALLEST)):
+    for number in range(1, reader.compact_array(_SMALLEST) + 1):
+        if not number % ADDRESSES_AT_ONCE:
+            # A client may ask for thousands.
+            yield
         reader.skip_compact()
         splices += splice_address(reader, reader.int32(), readdress, flexible=True)
         reader.int16()

@@ -7,11 +7,12 @@ Fetch 17 (KIP-853) and 18 (KIP-1166) have the response of 16.
 """
 
 from leader_hints.apis import produce
-from leader_hints.apis.address import Readdress, splice_address
+from leader_hints.apis.address import ADDRESSES_AT_ONCE, Readdress, splice_address
 from leader_hints.apis.fetch_response import FetchScan, glance
 from leader_hints.apis.leader_hint import NODE_ENDPOINTS_TAG
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.splice import Splice
+from leader_hints.wire.steps import Steps
 from leader_hints.wire.tags import with_field
 from leader_hints.wire.varint import write_uvarint
 
@@ -21,19 +22,19 @@ PRODUCE_VERSIONS, FETCH_VERSIONS = range(10, 13), range(16, 19)
 _SMALLEST = 11
 
 
-def produce_splices(frame: memoryview, version: int, readdress: Readdress) -> list[Splice]:
-    """Return the splices that change the addresses in a whole Produce response.
+def produce_splices(frame: memoryview, version: int, readdress: Readdress) -> Steps[list[Splice]]:
+    """Return the splices that change the addresses in a whole Produce response, in steps.
 
     :raises WireError: the response is not well formed.
     """
     if produce.has_no_failure(frame):
         return []
-    scanned = produce.scan_response(frame)
-    return _section(frame, scanned.tags, scanned.tags_end, readdress)
+    scanned = yield from produce.scan_in_steps(frame)
+    return (yield from _section(frame, scanned.tags, scanned.tags_end, readdress))
 
 
-def fetch_splices(frame: memoryview, version: int, readdress: Readdress) -> list[Splice]:
-    """Return the splices that change the addresses in a whole Fetch response.
+def fetch_splices(frame: memoryview, version: int, readdress: Readdress) -> Steps[list[Splice]]:
+    """Return the splices that change the addresses in a whole Fetch response, in steps.
 
     :raises WireError: the response is not well formed.
     """
@@ -42,13 +43,14 @@ def fetch_splices(frame: memoryview, version: int, readdress: Readdress) -> list
     scan = FetchScan(version)
     scan.advance(frame, len(frame), len(frame))
     while scan.paused:
+        yield
         scan.advance(frame, len(frame), len(frame))
     if scan.scanned is None:
         return []
-    return _section(frame, scan.scanned.tags, scan.scanned.tags_end, readdress)
+    return (yield from _section(frame, scan.scanned.tags, scan.scanned.tags_end, readdress))
 
 
-def _section(frame: memoryview, start: int, end: int, readdress: Readdress) -> list[Splice]:
+def _section(frame: memoryview, start: int, end: int, readdress: Readdress) -> Steps[list[Splice]]:
     """Return the splice for the tag section that holds the endpoints, if it has any."""
     reader = Reader(frame, start, end)
     for _ in range(reader.uvarint()):
@@ -56,17 +58,19 @@ def _section(frame: memoryview, start: int, end: int, readdress: Readdress) -> l
         at = reader.at
         reader.skip(size)
         if tag == NODE_ENDPOINTS_TAG:
-            payload = _rewritten(frame[at : reader.at], readdress)
+            payload = yield from _rewritten(frame[at : reader.at], readdress)
             section = with_field(frame, start, end, NODE_ENDPOINTS_TAG, payload)
             return [Splice(start, end, section)]
     return []
 
 
-def _rewritten(payload: memoryview, readdress: Readdress) -> bytes:
+def _rewritten(payload: memoryview, readdress: Readdress) -> Steps[bytes]:
     reader = Reader(payload)
     count = reader.compact_array(_SMALLEST)
     out = bytearray(write_uvarint(count + 1))
-    for _ in range(count):
+    for number in range(1, count + 1):
+        if not number % ADDRESSES_AT_ONCE:
+            yield
         at = reader.at
         node = reader.int32()
         splices = splice_address(reader, node, readdress, flexible=True)

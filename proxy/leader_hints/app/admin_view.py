@@ -42,8 +42,6 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers, _PAUSE)
-        #: Of routes that nothing has switched.
-        self._mode = Mode(parts.settings.hints)
         self._kept = read_switch_file(parts.settings.switch_file)
         self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
@@ -147,7 +145,7 @@ class AdminView:
     def restore(self) -> None:
         """Switch routes as the process before this one kept it."""
         for route in [*self._parts.table.routes]:
-            self._switch(route, self._kept.get(route.name, self._mode))
+            self._switch(route, self._kept.get(route.name, self._parts.table.mode))
 
     def restore_again(self) -> None:
         """Do so once more: that process could be switched until it was replaced."""
@@ -157,7 +155,7 @@ class AdminView:
 
     def switch_all(self, mode: Mode) -> None:
         """Change what all routes do about hints, as the settings say from now on."""
-        self._mode = mode
+        self._parts.table.mode = mode
         for route in [*self._parts.table.routes]:
             self._switch(route, mode)
         self._keep()
@@ -170,11 +168,11 @@ class AdminView:
 
     def _keep(self) -> None:
         """Have it kept which routes are switched. All are looked at."""
-        routes = self._parts.table.routes
+        table = self._parts.table
         switched = {
             route.name: route.mode
-            for route in routes
-            if route.mode is not self._mode and not route.config.relays_tls
+            for route in table.routes
+            if route.mode is not table.mode and not route.config.relays_tls
         }
         self.switch_file.keep(switched)
 

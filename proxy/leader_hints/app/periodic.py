@@ -13,6 +13,9 @@ from leader_hints.observe.watched import Watched
 
 #: Seconds between two checks whether a link has expired or the log has something to sum up.
 _TICK = 1.0
+#: Seconds that count at most between two checks. In longer ones the process did not run: it was
+#: stopped, or its machine. What clients have sent meanwhile waits in their sockets.
+_COUNTED = 5.0
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
@@ -22,14 +25,17 @@ async def tick(pump: Pump, log: EventLog, routes: Sequence[Route]) -> None:
     up, until cancelled. ``routes``: may become more.
     """
     slices = TimeSlices()
+    now, stopped = trio.current_time(), 0.0
     while True:
-        await slices.take(_sweep(pump, [*routes]))
+        before, now = now, trio.current_time()
+        stopped += max(now - before - _COUNTED, 0.0)
+        await slices.take(_sweep(pump, [*routes], now - stopped))
         log.tick()
         await trio.sleep(_TICK)
 
 
-def _sweep(pump: Pump, routes: Sequence[Route]) -> Iterator[None]:
-    yield from pump.sweep(trio.current_time())
+def _sweep(pump: Pump, routes: Sequence[Route], now: float) -> Iterator[None]:
+    yield from pump.sweep(now)
     for route in routes:
         yield from route.sessions.sweep()
 

@@ -21,7 +21,8 @@ from leader_hints.settings.settings import Settings
 class RouteTable:
     """The routes, in the order in which they were added.
 
-    ``routes``: the list itself, for parts that must see routes that are added later. ``bound``: the
+    ``mode``: of routes that nothing has switched. ``routes``: the list itself, for parts that must
+    see routes that are added later. ``bound``: the
     addresses of listeners that are open, by route name. ``left``: the names of routes whose brokers
     have left their cluster.
     """
@@ -31,15 +32,16 @@ class RouteTable:
         self._sampler = make_sampler(settings.journal)
         self._clients = client_table(settings.client_uses)
         self._upstreams: dict[str, Address] = {}
+        self.mode = Mode(settings.hints)
         self.routes: list[Route] = []
         self.bound: dict[str, str] = {}
         self.left: set[str] = set()
 
     def add(self, settings: RouteSettings, rewriting: AddressRewriting | None = None) -> Route:
         """Make one more route; ``rewriting``: of the virtual cluster that it belongs to."""
-        mode = Mode(self._settings.hints)
+        on = Mode(self._settings.hints) is Mode.ON
         config = RouteConfig(
-            synthesize=self._settings.topic_ids == "synthesize" and mode is Mode.ON,
+            synthesize=self._settings.topic_ids == "synthesize" and on,
             latencies=self._sampler,
             address_rewriting=rewriting,
             clients=self._clients,
@@ -47,7 +49,7 @@ class RouteTable:
             closest_replica=Mode(self._settings.closest_replica),
             racks=Racks(self._settings.racks_by_node),
         )
-        route = make_route(settings, mode, config)
+        route = make_route(settings, self.mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)
         route.sessions = FetchSessions(most_weight=most_weight)
         self.routes.append(route)

@@ -20,10 +20,12 @@ _PLACE = frozenset({"view", "node"})
 class BrokerState:
     """The broker's versions, its cluster, and which node it is.
 
-    The refresher alone writes it, by its own questions to the broker; links only read it.
+    The refresher alone writes it, by its own questions to the broker; links only read it, but for
+    ``former_plan``.
 
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
-    connection was lost; ``former_plan``: the one before that. ``synthetic_plan``: the ``plan`` with
+    connection was lost; ``former_plan``: the one before that, or by what a link's broker has
+    answered while there is no ``plan``. ``synthetic_plan``: the ``plan`` with
     synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
     id; hints take addresses from here only, so that no other listener's leak. ``left``: where nodes
     were that are not among them any more.

@@ -4,6 +4,8 @@ import struct
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
+
 _SIZE = struct.Struct(">i")
 
 
@@ -34,3 +36,25 @@ def spliced(frame: memoryview, splices: Sequence[Splice]) -> list[memoryview | b
     if at < len(frame):
         pieces.append(frame[at:])
     return pieces
+
+
+def spliced_in_steps(
+    frame: memoryview, splices: Sequence[Splice]
+) -> Steps[list[memoryview | bytes]]:
+    """Do as :func:`spliced`, in steps.
+
+    What lies between many splices is copied: so many pieces would take long to be sent.
+    """
+    if len(splices) <= ENTRIES_AT_ONCE:
+        return spliced(frame, splices)
+    out = bytearray(_SIZE.size)
+    at = _SIZE.size
+    for number, (start, end, replacement) in enumerate(splices, 1):
+        if not number % ENTRIES_AT_ONCE:
+            yield
+        out += frame[at:start]
+        out += replacement
+        at = end
+    behind = frame[at:]
+    _SIZE.pack_into(out, 0, len(out) - _SIZE.size + len(behind))
+    return [memoryview(out), behind] if behind else [memoryview(out)]

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -56,9 +57,14 @@ class _Scene:
     """
 
     def __init__(
-        self, view: LeaderView, most: int = 1000, nodes: Sequence[int] = (1, 2, 3)
+        self,
+        view: LeaderView,
+        most: int = 1000,
+        nodes: Sequence[int] = (1, 2, 3),
+        *,
+        name: str = "route",
     ) -> None:
-        self.route = route()
+        self.route = route(name=name)
         self.route.broker.view = view
         self.route.broker.endpoints = {node: Endpoint(f"b-{node}", 9092, None) for node in nodes}
         self.cluster = Cluster(view)
@@ -280,6 +286,46 @@ def test_a_round_costs_no_more_than_it_may_and_rounds_reach_all_topics(
         if len(reached) == len(sizes):
             return
     assert len(reached) == len(sizes)
+
+
+@pytest.mark.parametrize(("topics", "failing"), [(30, 1), (30, 20)])
+def test_a_route_with_little_to_ask_for_does_not_have_another_begin_again(
+    topics: int, failing: int
+) -> None:
+    """``failing``: partitions of each topic; with 20 it is a storm."""
+    view = LeaderView("cluster", lambda: BEGIN)
+    for number in range(topics):
+        _learn(view, [(1, 5)] * 100, f"t{number}", number + 1)
+    much = _Scene(view)
+    little = _Scene(_view((1, 5)), name="another")
+    little.plan = much.plan
+    for number in range(topics):
+        much.fails(*range(failing), topic=topic_id(number + 1))
+    little.fails()
+    reached: set[tuple[int | None, str]] = set()
+    for _ in range(3 * topics):
+        for scene in (much, little):
+            for request in scene.plan.round(
+                scene.wanted(), scene.cluster, scene.brokers, 0
+            ).requests:
+                reached.update((request.broker.node, topic) for topic in request.topics)
+        much.plan.begin()
+    assert {(node, f"t{number}") for node in (1, 2, 3) for number in range(topics)} <= reached
+
+
+def test_a_route_with_few_leaders_to_ask_does_not_have_another_begin_again() -> None:
+    nodes = range(1, 101)
+    much = _storm(100, most=1000, nodes=nodes)
+    little = _Scene(_view(*[(1, 5)] * 40), most=10, name="another")
+    little.plan = much.plan
+    little.fails(*range(40))
+    _learn(little.cluster.view, [(2, 6)] * 40)
+    _learn(much.cluster.view, [(node + 1, 6) for node in range(100)])
+    asked: set[int | None] = set()
+    for _ in range(12):
+        asked |= {*much.epochs()}
+        assert {*little.epochs()} == {2}
+    assert len(asked) >= 99
 
 
 def test_hints_that_are_off_ask_nothing() -> None:

@@ -11,6 +11,7 @@ from kio.schema.errors import ErrorCode
 
 from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
+from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
@@ -531,6 +532,52 @@ def test_many_answers_about_versions_of_a_virtual_cluster_have_several_turns() -
     assert len(steps.sent) == 500 * len(alone.to_client)
     assert steps.most < MOST
     assert link.resting
+
+
+_BROKER = {"host": "secret.example", "port": 9092}
+
+
+def _telling_addresses(key: int, version: int, count: int) -> bytes:
+    """Return a response that tells where so many brokers are."""
+    name, node = ("coordinators", "node_id") if key == ApiKey.FIND_COORDINATOR else ("brokers", "")
+    kind = response_type(key, version)
+    node = node or ("broker_id" if key == ApiKey.DESCRIBE_CLUSTER else "node_id")
+    numbers = {"key": "group"} if key == ApiKey.FIND_COORDINATOR else {}
+    return answer(
+        key,
+        version,
+        1,
+        **{name: (plain(element(kind, name), **{node: 2}, **numbers, **_BROKER),) * count},
+    )
+
+
+@pytest.mark.parametrize(
+    ("key", "version"),
+    [(ApiKey.FIND_COORDINATOR, 4), (ApiKey.METADATA, 12), (ApiKey.DESCRIBE_CLUSTER, 1)],
+)
+@pytest.mark.parametrize("count", [2, 5000])
+def test_many_addresses_are_replaced_in_several_turns(
+    key: ApiKey, version: int, count: int
+) -> None:
+    """A client may ask for the coordinators of any number of groups: 10,000 took 28 ms."""
+    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    on = route_before("3.6")
+    on.config = replace(on.config, address_rewriting=rewriting)
+    steps = Stepped(on)
+    asked = request(key, version, 1)
+    steps.pass_on(steps.link.requests, asked + asked)
+    steps.link.responses._fit(SHARED, 1)
+    steps.sent.clear()
+    told = _telling_addresses(key, version, count)
+    steps.take(steps.link.responses, told + told)
+    there = compact_string("secret.example") + struct.pack(">i", 9092)
+    here = told[4:].replace(there, compact_string("here") + struct.pack(">i", 19095))
+    assert len(here) < len(told) - 4
+    assert steps.sent == 2 * (struct.pack(">i", len(here)) + here)
+    assert steps.most < MOST
+    assert steps.link.resting
+    steps.link.close()
+    assert (steps.budget.used, steps.budget.unauthenticated) == (0, 0)
 
 
 def test_answers_about_versions_that_cannot_be_read_have_several_turns() -> None:

@@ -1432,6 +1432,23 @@ async def test_names_are_looked_for_at_the_routes_own_broker_when_a_client_lacks
         assert None not in [asked.topics for asked in scene.brokers[2].metadata()]
 
 
+async def test_a_broker_that_cannot_be_asked_for_names_uses_up_no_question(
+    autojump_clock: MockClock,
+) -> None:
+    """Its clients may go on with an id that is new, which another route's broker can name."""
+    async with _scene(1, 2) as scene:
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(0.1)
+        for _ in range(300):
+            scene.refresher.look_up_ids(scene.routes[0], [_UNKNOWN])
+            await trio.sleep(0.01)
+        before = len(scene.brokers[2].metadata())
+        scene.refresher.look_up_ids(scene.routes[1], [_UNKNOWN])
+        await trio.sleep(0.05)
+        assert [asked.topics for asked in scene.brokers[2].metadata()[before:]] == [None]
+
+
 def _asked_for_all(scene: _Scene) -> int:
     return sum(asked.topics is None for b in scene.brokers.values() for asked in b.metadata())
 
@@ -1621,6 +1638,23 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
         assert scene.leader() == Leader(1, 5)
         # The proxy's own connection may be the old one, so it is made again, and not too often.
         assert 2 <= scene.addresses().count(_upstream(1)) <= 4
+
+
+async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
+    autojump_clock: MockClock,
+) -> None:
+    """Both routes' names lead to another cluster by now; one has clients that ask all the time."""
+    async with _scene(1, 2) as scene:
+        body = messages.metadata_response(
+            1, 12, _SHOWN, {"t": [messages.Partition(0, 3, 99)]}, cluster="another"
+        )
+        for number in range(60):
+            scene.refresher.snooped(scene.routes[0], 12, body[4:])
+            if number % 7 == 0:
+                scene.refresher.snooped(scene.routes[1], 12, body[4:])
+            await trio.sleep(0.5)
+        for node in (1, 2):
+            assert 2 <= scene.addresses().count(_upstream(node)) <= 5
 
 
 @pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])

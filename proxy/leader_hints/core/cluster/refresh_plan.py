@@ -72,6 +72,17 @@ class Round(NamedTuple, Generic[_B]):
     requests: Iterator[Request[_B]]
 
 
+class _Shares(NamedTuple):
+    """Of one route: of the brokers behind routes, of ``all`` brokers, and of ``questions``.
+
+    What one refresh could not ask for begins the next one of that route, so no two share this.
+    """
+
+    own: RefreshShare
+    all: RefreshShare
+    questions: RefreshShare
+
+
 class RefreshPlan:
     """Plans rounds of questions.
 
@@ -81,10 +92,7 @@ class RefreshPlan:
 
     def __init__(self, slice_partitions: int) -> None:
         self._most = slice_partitions
-        #: Of the brokers behind routes, and of all.
-        self._own_share = RefreshShare(slice_partitions)
-        self._share = RefreshShare(slice_partitions)
-        self._questions = RefreshShare(_QUESTIONS)
+        self._shares: dict[str, _Shares] = {}
         self._rounds = 0
 
     def reset(self) -> None:
@@ -115,6 +123,15 @@ class RefreshPlan:
             requests = _to_candidates(wanted, cluster, brokers, metadata)
         return Round(unnamed, requests)
 
+    def _shares_of(self, wanted: WantedLeaders) -> _Shares:
+        shares = self._shares.get(wanted.route.name)
+        if shares is None:
+            of_metadata = RefreshShare(self._most), RefreshShare(self._most)
+            shares = self._shares[wanted.route.name] = _Shares(
+                *of_metadata, RefreshShare(_QUESTIONS)
+            )
+        return shares
+
     def _is_storm(self, wanted: WantedLeaders, brokers: int) -> bool:
         """Whether it is too much to ask each broker about each partition."""
         if len(wanted) * brokers > self._most:
@@ -131,14 +148,15 @@ class RefreshPlan:
         storm: bool,
     ) -> dict[int, list[str]]:
         """Return the topics of which each broker is asked for Metadata, by its position."""
-        asked, share = [*range(len(brokers))], self._share
+        shares = self._shares_of(wanted)
+        asked, share = [*range(len(brokers))], shares.all
         if not storm and self._rounds % _ALL_IN_EVERY:
             asked = [
                 at
                 for at, broker in enumerate(brokers)
                 if broker.route is not None or wanted.awaits_metadata_of(broker.reporter)
             ]
-            share = self._own_share
+            share = shares.own
         sizes = [cluster.view.partitions(name) for name in names]
         topics: dict[int, list[str]] = {}
         for broker, topic in share.pairs(len(asked), sizes):
@@ -155,7 +173,7 @@ class RefreshPlan:
         questions = wanted.questions(_QUESTIONS - _REQUEST)
         sizes = [_REQUEST + len(some) for _, some in questions]
         epochs: dict[int | None, dict[Partition, int]] = {}
-        for _, number in self._questions.pairs(1, sizes):
+        for _, number in self._shares_of(wanted).questions.pairs(1, sizes):
             node, some = questions[number]
             epochs.setdefault(node, {}).update(wanted.epochs_of(some))
         return (

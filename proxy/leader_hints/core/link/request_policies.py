@@ -13,7 +13,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import Rewriter
 from leader_hints.core.versions.client_capabilities import HintForm
-from leader_hints.core.versions.plan import Plan
+from leader_hints.core.versions.plan import READ_ONLY, Plan
 from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
 
 #: Of responses without hints: versions in which errors are counted, which are those that brokers
@@ -66,6 +66,10 @@ class RequestPolicies:
 
     def decide(self, kind: int) -> RequestPolicy:
         """Return what is done with requests of a kind that ``by_kind`` lacks, and put it there."""
+        if self.plan is READ_ONLY and self.route.raised:
+            # Nothing was known of the broker when the link began. By now another link of the client
+            # may have been offered versions to which it keeps on this one (KIP-511).
+            self.plan = self.route.link_plan
         key, version = kind >> 16, (kind & 0xFFFF ^ 0x8000) - 0x8000
         policy = self._decided(key, version, self.plan.sent.get((key, version), version))
         if key == ApiKey.FETCH and policy.recoded and self.plan.rackless is not None:

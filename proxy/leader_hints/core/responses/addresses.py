@@ -4,11 +4,18 @@ from leader_hints.apis.keys import api_name
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Pieces
 from leader_hints.core.link.link_state import LinkState
-from leader_hints.core.responses.outcome import GATHER_ANYWAY, Fault, Instead, Outcome
+from leader_hints.core.responses.outcome import (
+    GATHER_ANYWAY,
+    Fault,
+    Instead,
+    Outcome,
+    read_in_turns,
+)
 from leader_hints.core.responses.response_notes import ResponseNotes
 from leader_hints.core.versions.request_policy import RequestPolicy
 from leader_hints.wire.errors import WireError
-from leader_hints.wire.splice import spliced
+from leader_hints.wire.splice import spliced_in_steps
+from leader_hints.wire.steps import Steps
 
 
 def readdressed(
@@ -17,20 +24,27 @@ def readdressed(
     """Put other addresses into a whole response."""
     if len(frame) < length:
         return GATHER_ANYWAY
+    return read_in_turns(_readdressed, notes, exchange, frame, length)
+
+
+def _readdressed(
+    notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int
+) -> Steps[Outcome]:
     policy = exchange.policy
     try:
-        return Instead(readdress(notes.link, policy, frame))
+        return Instead((yield from readdress(notes.link, policy, frame)))
     except WireError as error:
         # Nothing of it may go on: it has addresses.
         return Fault(f"{api_name(policy.key)} v{policy.version} response: {error}")
 
 
-def readdress(link: LinkState, policy: RequestPolicy, frame: memoryview) -> Pieces:
-    """Return a response with other addresses.
+def readdress(link: LinkState, policy: RequestPolicy, frame: memoryview) -> Steps[Pieces]:
+    """Return a response with other addresses, in steps.
 
     :raises WireError: it is not well formed.
     """
     rewriting = link.route.config.address_rewriting
     assert policy.rewriter is not None
     assert rewriting is not None
-    return spliced(frame, policy.rewriter(frame, policy.version, rewriting.readdress))
+    splices = yield from policy.rewriter(frame, policy.version, rewriting.readdress)
+    return (yield from spliced_in_steps(frame, splices))

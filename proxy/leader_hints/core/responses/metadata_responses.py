@@ -65,7 +65,7 @@ def _recoded(notes: ResponseNotes, exchange: Exchange, frame: memoryview, _: int
             frame, exchange.recoded, policy.version, exchange.by_id, make_id
         )
         if policy.rewriter is not None:
-            pieces = readdress(link, policy, memoryview(b"".join(pieces)))
+            pieces = yield from readdress(link, policy, memoryview(b"".join(pieces)))
     except (WireError, KeyError) as error:
         return Fault(f"Metadata v{exchange.recoded} response: {error}")
     # Not before the last step, since the first one may be done twice.

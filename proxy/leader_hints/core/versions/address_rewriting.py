@@ -21,9 +21,10 @@ from leader_hints.apis.address import Readdress
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import NODE_ENDPOINTS_FROM, Endpoint
 from leader_hints.wire.splice import Splice
+from leader_hints.wire.steps import Steps
 
-#: Takes a whole response and its version; returns the splices that change its addresses.
-Rewriter = Callable[[memoryview, int, Readdress], list[Splice]]
+#: Takes a whole response and its version; returns the splices that change its addresses, in steps.
+Rewriter = Callable[[memoryview, int, Readdress], Steps[list[Splice]]]
 #: Called for each broker whose address passes: node id, and where the cluster has it.
 Met = Callable[[int, str, int], None]
 

@@ -3,6 +3,7 @@
 Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import chain
@@ -88,7 +89,10 @@ class BrokerAnswers:
         self._refreshed = refreshed
         self._placed = placed
         self._in_sync = settings.in_sync
-        self._contradictions = RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
+        #: By route: how often its own connection may be made again since clients contradict it.
+        self._contradictions: defaultdict[str, RefreshRate] = defaultdict(
+            lambda: RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
+        )
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: What is left of large ones, and of clusters that no route is of any more.
@@ -326,7 +330,7 @@ class BrokerAnswers:
         known = self.pollers.cluster_id(poller) if poller is not None else None
         if poller is None or not route.broker.reachable or known in (None, cluster_id):
             return False
-        if self._contradictions.take(trio.current_time()):
+        if self._contradictions[route.name].take(trio.current_time()):
             poller.reconnect()
         return True
 

@@ -123,9 +123,10 @@ class Refresher:
     def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
         """Have the names of ``ids`` looked up, which a client uses and which are not known."""
         poller = self._pollers.of(route)
-        if route.broker.view is None or poller is None:
+        # One that cannot be asked takes no question from those of other routes.
+        if route.broker.view is None or poller is None or not poller.connected:
             return
-        if route.broker.view.unknown_ids.used(ids, trio.current_time()) and poller.connected:
+        if route.broker.view.unknown_ids.used(ids, trio.current_time()):
             poller.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:
