@@ -6,10 +6,10 @@ from typing import NamedTuple
 import numpy as np
 
 from bench.roll import BROKERS, PARTITIONS, RATE, STALL_MS, TOPICS
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.batch import Stalls
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.simulate import simulate
 
 SEEDS = range(1, 21)

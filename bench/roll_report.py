@@ -15,7 +15,7 @@ from bench.roll import BROKERS, PARTITIONS, TOPICS, Roll, cluster_of, proxies, r
 from bench.roll_forecast import CLIENT, Forecast, fleet, forecast
 from bench.samples import Samples, from_samples_option
 from bench.statistics import quantile, quantile_interval
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.arms import Mode
 from tests.harness import maven
 from tests.harness.clients import ClientProcess
 from tests.harness.cluster import RealCluster
