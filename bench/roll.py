@@ -21,7 +21,7 @@ from tests.harness.waiting import TimedOutError
 
 TOPICS, PARTITIONS, BROKERS = 10, 30, 3
 #: Records a second of each topic's producer, over all partitions.
-RATE = 100
+RATE = 20
 RECORD_BYTES = 100
 #: Seconds for which records count for a batch of moves, from when it was ordered.
 WINDOW = 4.0
