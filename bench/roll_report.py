@@ -62,9 +62,7 @@ def main(rounds: int, acks: str, from_samples: bool, write: bool) -> None:
     of = samples.setup(_Setup)
     rolls = {arm: samples.get(Roll, "roll", arm) for arm in ARMS}
     forecasts = {
-        arm: dict(
-            zip(_KINDS, forecast(fleet(of.acks, mean(rolls[arm].quiet_p50)), mode), strict=True)
-        )
+        arm: dict(zip(_KINDS, forecast(_fleet(of.acks, rolls[arm]), mode), strict=True))
         for arm, (_, mode) in ARMS.items()
     }
     verdicts = [*_verdicts(rolls, forecasts), _saved(rolls, forecasts, of.rounds)]
