@@ -5,9 +5,9 @@ from statistics import mean
 from typing import Any, Final, NamedTuple
 
 from leader_hints_report.kip951.published import RollRow, published
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.simulate import Outcome, simulate
 
 SEEDS: Final = (1, 2, 3)

@@ -11,22 +11,22 @@ import numpy as np
 
 from bench.samples import Samples
 from bench.stall import RATE, Sample
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.batch import Course, Stalls, cost
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
 from leader_hints_report.simulation.layout import layout
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.moves import Batch
 from leader_hints_report.simulation.propagation import propagate
 
 MOVES: Final = 400
 KINDS: Final = ("produce", "consume")
 #: bench.stall.FAST_REPLICATION.
-_FAST: Final = {"replica_wait_ms": 10.0, "replica_backoff_ms": 5.0}
+_FAST: Final[dict[str, float]] = {"replica_wait_ms": 10.0, "replica_backoff_ms": 5.0}
 #: There the order of the replicas changes so much before the leader.
 _EPOCH_BEFORE_MS: Final = 20.0
 #: In these benches a reassignment has just written records, so the next one comes earlier.
-_KRAFT: Final = {"kraft_wait_low_ms": 0.0, "kraft_wait_high_ms": 340.0}
+_KRAFT: Final[dict[str, float]] = {"kraft_wait_low_ms": 0.0, "kraft_wait_high_ms": 340.0}
 
 
 class Case(NamedTuple):
@@ -194,7 +194,7 @@ def _fleet(case: Case) -> Fleet:
                 {"name": "c", "role": "consumer", **client},
             ],
             "event": {"kind": "reassignment"},
-            "parameters": {**_FAST, **(_KRAFT if case.kraft else {})},
+            "parameters": _FAST | _KRAFT if case.kraft else _FAST,
         },
         case.name,
     )

@@ -7,8 +7,8 @@ import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.fleet import make_fleet
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.simulate import simulate
 from tests.harness.maven import PYTHONPATH, ROOT
 

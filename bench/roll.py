@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from bench.statistics import quantile
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.clients import (
     ClientProcess,
@@ -16,13 +17,16 @@ from tests.harness.clients import (
 )
 from tests.harness.cluster import Mode, RealCluster
 from tests.harness.proxyproc import Hints, ProxyFleet
+from tests.harness.waiting import TimedOutError
 
 TOPICS, PARTITIONS, BROKERS = 10, 30, 3
 #: Records a second of each topic's producer, over all partitions.
-RATE = 100
+RATE = 20
 RECORD_BYTES = 100
 #: Seconds for which records count for a batch of moves, from when it was ordered.
 WINDOW = 4.0
+#: Seconds before the first broker stops in which latencies are those without a move.
+_QUIET = 3.0
 #: Milliseconds from which on a latency counts as a stall.
 STALL_MS = 20.0
 
@@ -30,10 +34,14 @@ STALL_MS = 20.0
 @dataclass
 class Roll:
     """Stalls of one roll in milliseconds: for each batch of moves, client and partition the longest
-    latency of a record, where that is a stall. ``stop_seconds``: how long brokers took to stop."""
+    latency of a record, where that is a stall. ``quiet_p50`` and ``quiet_p99``: of the latencies of
+    records before the first broker stopped, one for each roll. ``stop_seconds``: how long brokers
+    took to stop."""
 
     produce: list[float] = field(default_factory=list)
     consume: list[float] = field(default_factory=list)
+    quiet_p50: list[float] = field(default_factory=list)
+    quiet_p99: list[float] = field(default_factory=list)
     stop_seconds: list[float] = field(default_factory=list)
     records: int = 0
     failed: int = 0
@@ -42,6 +50,8 @@ class Roll:
         """Pool another roll's."""
         self.produce += other.produce
         self.consume += other.consume
+        self.quiet_p50 += other.quiet_p50
+        self.quiet_p99 += other.quiet_p99
         self.stop_seconds += other.stop_seconds
         self.records += other.records
         self.failed += other.failed
@@ -80,7 +90,9 @@ def roll(
         for number in range(PARTITIONS)
     ]
     topics = [f"{prefix}-{number}" for number in range(TOPICS)]
-    admin.create_topics(dict.fromkeys(topics, layout))
+    for topic in topics:
+        # All in one request take longer than the harness waits for an answer on a busy machine.
+        admin.create_topic(topic, layout)
     everything = range(PARTITIONS)
     consumers = [
         clients.consume(ConsumerSpec(bootstrap, topic, everything, from_end=True))
@@ -108,7 +120,7 @@ def roll(
         of.stop_seconds.append(time.time() - began[-1])
         # A JVM that starts takes the whole machine: not while stalls are measured.
         time.sleep(max(0.0, began[-1] + WINDOW - time.time()))
-        cluster.restart(node)
+        _start_again(cluster, node)
         for topic in topics:
             admin.wait_in_sync(topic)
         time.sleep(2)
@@ -121,18 +133,31 @@ def roll(
     return of
 
 
+def _start_again(cluster: RealCluster, node: int) -> None:
+    """Start a broker, and give it time: it has hundreds of logs to read."""
+    try:
+        cluster.restart(node)
+    except TimedOutError:
+        cluster.wait_until_ready()
+
+
 def _measure(
     of: Roll,
     began: Sequence[float],
     producers: Sequence[ProducerRun],
     consumers: Sequence[ConsumerRun],
 ) -> None:
+    quiet = []
     for producer in producers:
         producer.stop()
         of.records += len(producer.acked)
         of.failed += len(producer.failed)
         sent = [(one.partition, one.at, one.latency_ms) for one in producer.acked]
         of.produce += _longest(began, sent)
+        early = (one for one in producer.acked if began[0] - _QUIET < one.at < began[0])
+        quiet += [one.latency_ms for one in early]
+    of.quiet_p50.append(quantile(quiet, 0.5))
+    of.quiet_p99.append(quantile(quiet, 0.99))
     for consumer in consumers:
         consumer.stop()
         read = [(one.partition, one.at, one.latency_ms) for one in consumer.consumed]
@@ -152,5 +177,5 @@ def _longest(began: Sequence[float], records: Sequence[tuple[int, float, float]]
 
 
 def cluster_of(version: str, mode: Mode, folder: Path) -> RealCluster:
-    """Return the cluster, with Kafka's own settings and JVMs that run as they come."""
-    return RealCluster(version, mode, folder=folder, jvm_options=("-Xmx512m",))
+    """Return the cluster, with Kafka's own settings."""
+    return RealCluster(version, mode, folder=folder)

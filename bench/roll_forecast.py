@@ -1,18 +1,20 @@
 """What the model says of the roll that :mod:`bench.roll` does."""
 
-from collections.abc import Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from bench.roll import BROKERS, PARTITIONS, RATE, STALL_MS, TOPICS
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.batch import Stalls
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.simulate import simulate
 
 SEEDS = range(1, 21)
+#: Parameters that are work of brokers and clients.
+_WORK = ("rtt_ms", "busy_ms", "act_ms", "refuse_ms", "publish_ms")
 #: Of both kinds of clients.
 CLIENT = "3.9.1"
 
@@ -27,8 +29,13 @@ class Forecast(NamedTuple):
     sum: float
 
 
-def fleet(acks: str = "all", parameters: Mapping[str, float] | None = None) -> Fleet:
-    """Return the real cluster as the model has it."""
+def fleet(acks: str, quiet_ms: float) -> Fleet:
+    """Return the real cluster as the model has it.
+
+    ``quiet_ms``: the median latency before the first broker stopped. A machine that is slower than
+    the one that the parameters are of is so in all that brokers and clients do.
+    """
+    slower = max(quiet_ms / Parameters().rtt_ms, 1.0)
     return make_fleet(
         {
             "cluster": {"brokers": BROKERS, "version": "3.6"},
@@ -44,10 +51,19 @@ def fleet(acks: str = "all", parameters: Mapping[str, float] | None = None) -> F
                 {"name": "c", "role": "consumer", "version": CLIENT},
             ],
             "event": {"kind": "rolling_restart", "pause_s": 60, "down_s": 10, "return_s": 10},
-            "parameters": dict(parameters or {}),
+            "parameters": {name: _scaled(name, slower) for name in _WORK},
         },
         "roll",
     )
+
+
+def _scaled(name: str, slower: float) -> float:
+    """Return a parameter of a slower machine, within its range."""
+    extra = Parameters.model_fields[name].json_schema_extra
+    assert isinstance(extra, dict)
+    most = extra["high"]
+    assert isinstance(most, int | float)
+    return min(float(getattr(Parameters(), name)) * slower, float(most))
 
 
 def forecast(of: Fleet, mode: Mode) -> tuple[Forecast, Forecast]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import mean
 
 import click
 
@@ -15,7 +16,8 @@ from bench.roll import BROKERS, PARTITIONS, TOPICS, Roll, cluster_of, proxies, r
 from bench.roll_forecast import CLIENT, Forecast, fleet, forecast
 from bench.samples import Samples, from_samples_option
 from bench.statistics import quantile, quantile_interval
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.arms import Mode
+from leader_hints_report.simulation.fleet import Fleet
 from tests.harness import maven
 from tests.harness.clients import ClientProcess
 from tests.harness.cluster import RealCluster
@@ -60,17 +62,23 @@ def main(rounds: int, acks: str, from_samples: bool, write: bool) -> None:
     of = samples.setup(_Setup)
     rolls = {arm: samples.get(Roll, "roll", arm) for arm in ARMS}
     forecasts = {
-        arm: dict(zip(_KINDS, forecast(fleet(of.acks), mode), strict=True))
+        arm: dict(zip(_KINDS, forecast(_fleet(of.acks, rolls[arm]), mode), strict=True))
         for arm, (_, mode) in ARMS.items()
     }
     verdicts = [*_verdicts(rolls, forecasts), _saved(rolls, forecasts, of.rounds)]
     setup = (
         f"{BROKERS} brokers of {VERSION} with ZooKeeper, {TOPICS * PARTITIONS} partitions, "
         f"{TOPICS} producers (acks={of.acks}) and {TOPICS} consumers, Java {CLIENT}; "
-        f"{of.rounds} rolls of each arm:"
+        f"{of.rounds} of each arm. Median latency before the first broker stopped: "
+        + ", ".join(f"{arm} {mean(its.quiet_p50):.0f} ms" for arm, its in rolls.items())
+        + ":"
     )
     text = "\n\n".join([setup, _table(rolls, forecasts, of.rounds), target_table(verdicts)])
     finish(_PAGE, "roll", text, samples, verdicts, write=write)
+
+
+def _fleet(acks: str, of: Roll) -> Fleet:
+    return fleet(acks, mean(of.quiet_p50))
 
 
 def _measured(rounds: int, acks: str) -> Samples:

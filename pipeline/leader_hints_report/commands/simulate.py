@@ -97,9 +97,8 @@ def command(
     without, and with changed settings."""
     # NumPy is imported only here.
     from leader_hints_report.simulation import sweep
-    from leader_hints_report.simulation.arms import arms
+    from leader_hints_report.simulation.arms import Mode, arms
     from leader_hints_report.simulation.document import Forecast, markdown
-    from leader_hints_report.simulation.modes import Mode
 
     fleet, notes = _taken(file, journal, master, conf)
     chosen = arms(fleet, tuple(Mode(mode) for mode in modes or _MODES), changes)

@@ -3,7 +3,7 @@
 Bugs about a forecast that is wrong, slow, or refused without a reason are here.
 
 - fleet: the YAML file: brokers, topics, clients, event; parameters: the model's numbers, with
-  ranges and sources; clients: the rules of each client software; modes and arms: what is compared.
+  ranges and sources; clients: the rules of each client software; arms: the modes that are compared.
 - from_journal: a fleet and an event from a journal's tables.
 - layout: a fleet as arrays; arrays: their types; moves: an event as batches of leader moves.
 - propagation: when brokers learn of a batch; finding: how a client finds the next leader; batch:

@@ -1,16 +1,39 @@
 """Arms: what is set side by side. Each is a mode, with or without a changed setting."""
 
+from enum import StrEnum
 from typing import Final, NamedTuple
 
 from pydantic import ValidationError
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.fleet import Fleet
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.parameters import Parameters, first_mistake
 
 #: A setting of clients, by the name that Kafka has for it.
 _BACKOFF: Final = "retry_backoff_ms"
+
+
+class Mode(StrEnum):
+    """``NO_PROXY``: brokers give no hints. ``HINTS``: proxies as by default. ``SETTLED``: with
+    ``hold.settle`` besides. ``NATIVE``: brokers of 3.7, which give hints themselves.
+    ``NO_BACKOFF``: KIP-951's rejected alternative: clients do not back off, but wait for Metadata.
+    """
+
+    NO_PROXY = "no-proxy"
+    HINTS = "hints"
+    SETTLED = "settled"
+    NATIVE = "native"
+    NO_BACKOFF = "no-backoff"
+
+    @property
+    def has_proxy(self) -> bool:
+        """Whether there are proxies."""
+        return self in (Mode.HINTS, Mode.SETTLED)
+
+    @property
+    def gives_hints(self) -> bool:
+        """Whether clients that use hints get them."""
+        return self in (Mode.HINTS, Mode.SETTLED, Mode.NATIVE)
 
 
 class Arm(NamedTuple):

@@ -10,11 +10,11 @@ from typing import NamedTuple
 import numpy as np
 
 from leader_hints_report.simulation import finding
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random
 from leader_hints_report.simulation.finding import Held, Known
 from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.moves import Batch
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import Propagation

@@ -23,12 +23,12 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.settings.hold import HoldSettings
+from leader_hints_report.simulation.arms import Mode as SimulatedMode
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.finding import Held as Holds
 from leader_hints_report.simulation.finding import held_until
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import layout
-from leader_hints_report.simulation.modes import Mode as SimulatedMode
 from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import propagate

@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Bools, Floats, Random
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.parameters import Parameters
 
 #: Of Kafka's clients since KIP-580: a fifth more or less.

@@ -15,10 +15,9 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 import numpy as np
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.simulation.arms import changed_fleet
+from leader_hints_report.simulation.arms import Mode, changed_fleet
 from leader_hints_report.simulation.clients import NAMES
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.simulate import simulate
 
 if TYPE_CHECKING:

@@ -4,12 +4,12 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Floats, Random
 from leader_hints_report.simulation.batch import Cost, Counts, Course, Stalls, cost
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
 from leader_hints_report.simulation.layout import Layout, layout
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.propagation import propagate
 

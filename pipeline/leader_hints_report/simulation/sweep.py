@@ -3,11 +3,10 @@
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
-from leader_hints_report.simulation.arms import Arm, changed_fleet
+from leader_hints_report.simulation.arms import Arm, Mode, changed_fleet
 from leader_hints_report.simulation.figures import ArmFigures, over_seeds, run
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import layout
-from leader_hints_report.simulation.modes import Mode
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

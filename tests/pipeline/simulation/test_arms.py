@@ -3,9 +3,8 @@
 import pytest
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.simulation.arms import arms, changed_fleet
+from leader_hints_report.simulation.arms import Mode, arms, changed_fleet
 from leader_hints_report.simulation.fleet import RollingRestart
-from leader_hints_report.simulation.modes import Mode
 from tests.pipeline.simulation.fleets import small
 
 

@@ -2,9 +2,9 @@
 
 import numpy as np
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.batch import Cost, Course, Stalls, cost
 from leader_hints_report.simulation.layout import layout
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.propagation import propagate
 from tests.pipeline.simulation.fleets import small

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.core_rules import compare, hold_by_core
 from leader_hints_report.simulation.finding import held_until
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.parameters import Parameters
 from tests.pipeline.simulation.fleets import small
 

@@ -1,6 +1,6 @@
 """The document: tables and JSON."""
 
-from leader_hints_report.simulation.arms import arms
+from leader_hints_report.simulation.arms import Mode, arms
 from leader_hints_report.simulation.document import (
     Forecast,
     markdown,
@@ -8,7 +8,6 @@ from leader_hints_report.simulation.document import (
     parameter_table,
     summary,
 )
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.sweep import sweep
 from tests.pipeline.simulation.fleets import small

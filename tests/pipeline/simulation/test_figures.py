@@ -2,9 +2,8 @@
 
 import pytest
 
-from leader_hints_report.simulation.arms import Arm
+from leader_hints_report.simulation.arms import Arm, Mode
 from leader_hints_report.simulation.figures import interval, over_seeds, percent_name, run
-from leader_hints_report.simulation.modes import Mode
 from tests.pipeline.simulation.fleets import small
 
 

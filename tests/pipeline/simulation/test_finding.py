@@ -4,8 +4,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.finding import held_until, metadata_known, served
-from leader_hints_report.simulation.modes import Mode
 from leader_hints_report.simulation.parameters import Parameters
 
 _QUIET = Parameters.model_validate({"busy_ms": 0.0, "rtt_ms": 2.0, "ask_ms": 1.0})

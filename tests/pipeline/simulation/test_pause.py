@@ -3,8 +3,7 @@
 import pytest
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.simulation.arms import Arm, changed_fleet
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.arms import Arm, Mode, changed_fleet
 from leader_hints_report.simulation.pause import shortest_pause
 from leader_hints_report.simulation.simulate import simulate
 from tests.pipeline.simulation.fleets import small

@@ -36,7 +36,7 @@ def test_metadata_comes_first_with_kraft() -> None:
     assert spread.update_bytes == 0
 
 
-def test_brokers_of_kraft_hear_of_it_together_but_for_the_controller() -> None:
+def test_brokers_of_kraft_learn_of_it_together_but_for_the_controller() -> None:
     table = {"kraft_wait_low_ms": 400, "kraft_wait_high_ms": 400, "kraft_apply_ms": 0.1}
     cluster = {"brokers": 3, "mode": "kraft", "controllers": "brokers"}
     _, spread = _spread(cluster=cluster, parameters=table)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.simulate import simulate
 from tests.pipeline.simulation.fleets import small
 

@@ -2,8 +2,7 @@
 
 from pyspark.sql import SparkSession
 
-from leader_hints_report.simulation.arms import arms
-from leader_hints_report.simulation.modes import Mode
+from leader_hints_report.simulation.arms import Mode, arms
 from leader_hints_report.simulation.sweep import sweep, sweep_on_spark
 from tests.pipeline.simulation.fleets import small
 
