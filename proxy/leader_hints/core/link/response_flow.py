@@ -157,11 +157,10 @@ class ResponseFlow(Flow):
             policy = exchange.policy
             readers = BY_API.get(policy.key, OTHERS)
             reader = readers.recoded if exchange.recoded else readers[policy.use]
-            if policy.places:
-                self._placing = self._placement.look(exchange, data[at:end], length)
-            elif self._placing is not None:
-                # The last one ended before its partitions did.
-                self._placing = None
+            # The look at the last one may not have ended: it ended before its partitions did.
+            self._placing = (
+                self._placement.look(exchange, data[at:end], length) if policy.places else None
+            )
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)
@@ -169,9 +168,7 @@ class ResponseFlow(Flow):
                     if not self._do(outcome, exchange, frame, length):
                         if self.held is not None or self.unfinished:
                             self._wait_behind(data, end)
-                        if at > begun:
-                            pieces.append(data[begun:at])
-                        return pieces
+                        return [*pieces, data[begun:at]] if at > begun else pieces
                     if self._instead:
                         self._replace(pieces, data[begun:at])
                         begun = end
@@ -195,9 +192,7 @@ class ResponseFlow(Flow):
         if size >= self._little:
             self._fit(size, frames)
         self._carry = bytes(data[at:])
-        if at > begun:
-            pieces.append(data[begun:at])
-        return pieces
+        return [*pieces, data[begun:at]] if at > begun else pieces
 
     def _rest_of_begun(self, data: memoryview) -> Pieces | None:
         """Go on with a frame that has begun; ``None`` if it ends in ``data``, and others follow."""
