@@ -235,6 +235,8 @@ async def test_each_reason_for_no_ticket_says_what_to_do(kdc: Kdc, tmp_path: Pat
         (known(ticket_cache="XYZ:a"), "no ticket: Unknown credential cache type"),
     ):
         assert (await refusal(kdc, credentials)).startswith(f"SASL: {said}")
+    with pytest.raises(ConfigurationError, match=r"^a@b@c is no name of a principal: correct"):
+        known(principal="a@b@c", keytab=keytab).check()
     unknown = await refusal(kdc, proxy(kdc), "other.localhost")
     assert unknown.startswith("SASL: the KDC does not know the broker's principal kafka/other.")
     assert "sasl.server_name" in unknown

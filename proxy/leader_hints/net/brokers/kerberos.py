@@ -115,10 +115,10 @@ class Kerberos:
                     f"cannot read the {what} {path}: {error.strerror}"
                 ) from None
         try:
-            if self._keytab:
-                self._check_keytab()
-            else:
-                with self._errors(""):
+            with self._errors(""):
+                if self._keytab:
+                    self._check_keytab()
+                else:
                     # It fails where the ticket has expired.
                     self._credentials().inquire()
         except LoginError as error:
@@ -187,6 +187,8 @@ class Kerberos:
                 raise ConfigurationError(
                     f"the keytab {self._keytab} has no key of {self._principal}: {listed}"
                 ) from None
+            if isinstance(error, self._gssapi.exceptions.BadNameError):
+                raise
             raise ConfigurationError(
                 f"the keytab {self._keytab} cannot be used: {_text(error)}"
             ) from None
