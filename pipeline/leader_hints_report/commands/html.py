@@ -41,6 +41,14 @@ _DAY: Final = click.DateTime(["%Y-%m-%d"])
     "--from", "first", type=_DAY, metavar="DAY", help="The first day, as 2026-01-31; UTC."
 )
 @click.option("--to", "last", type=_DAY, metavar="DAY", help="Last day, which is included.")
+@click.option(
+    "--compare",
+    "change",
+    type=_DAY,
+    metavar="DAY",
+    help="The day of a change, such as hints that were turned on: compares what a day cost before "
+    "with what it costs from then on.",
+)
 @takes_session
 def command(
     session: "Callable[[], SparkSession]",
@@ -49,6 +57,7 @@ def command(
     kip951: Path | None,
     first: datetime | None,
     last: datetime | None,
+    change: datetime | None,
 ) -> None:
     """Write the report: one HTML page that needs nothing besides itself."""
     # Drawing is imported only here, too: it takes its time.
@@ -59,13 +68,17 @@ def command(
     document = _document(kip951)
     if first is not None and last is not None and last < first:
         raise PipelineError(f"--to {last:%Y-%m-%d} is before --from {first:%Y-%m-%d}")
-    period = Period(first and first.date(), last and last.date())
+    if change is not None and first is not None and change <= first:
+        raise PipelineError(f"--compare {change:%Y-%m-%d} has no day before it: see --from")
+    if change is not None and last is not None and last < change:
+        raise PipelineError(f"--to {last:%Y-%m-%d} is before --compare {change:%Y-%m-%d}")
+    period = Period(*(day and day.date() for day in (first, last, change)))
     with _named(out):
         # Now, and not after minutes of work.
         out.parent.mkdir(parents=True, exist_ok=True)
-    with steps() as told:
-        numbers = gather(session(), tables, told, period)
-        told("Drawing the page")
+    with steps() as on_step:
+        numbers = gather(session(), tables, on_step, period)
+        on_step("Drawing the page")
     with _named(out):
         for file in write_report(numbers, document, out):
             click.echo(file)

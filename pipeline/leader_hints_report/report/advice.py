@@ -5,11 +5,13 @@ It goes by the listings alone, so it can be checked by the JSON.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from math import hypot
 from typing import Final, NamedTuple
 
 from leader_hints_report.report import listings
 from leader_hints_report.report.format import count, milliseconds, rate
 from leader_hints_report.report.listings import Listing, Numbers, Row
+from leader_hints_report.report.period import AFTER, BEFORE
 from leader_hints_report.report.upgrades import uses_hints
 from leader_hints_report.text import escape, shorten
 
@@ -116,6 +118,7 @@ def _cost(numbers: Numbers, cost: Row | None) -> Iterator[str]:
         return
     lost = _with_interval(cost, "lost_day_ms", "lost_low_ms", "lost_high_ms")
     yield f"Clients waited {lost} a day for their leaders, all of them together."
+    yield from _compared(numbers)
     saved = [row for row in numbers.rows(listings.COVERAGE) if row["saved_ms"] is not None]
     days = _number(cost["days"])
     if saved and days:
@@ -124,6 +127,29 @@ def _cost(numbers: Numbers, cost: Row | None) -> Iterator[str]:
             for name in ("saved_ms", "saved_low_ms", "saved_high_ms")
         )
         yield f"Hints saved about {middle} a day ({low} to {high})."
+
+
+def _compared(numbers: Numbers) -> Iterator[str]:
+    """What a day cost before a change and after it, where a day was given."""
+    if numbers.change_day is None:
+        return
+    rows = {row["part"]: row for row in numbers.rows(listings.BEFORE_AFTER)}
+    if rows.keys() != {BEFORE, AFTER}:
+        missing = "from then on" if BEFORE in rows else "before it"
+        yield f"{numbers.change_day} cannot be compared: there are no journals {missing}."
+        return
+    names = ("lost_day_ms", "lost_low_ms", "lost_high_ms")
+    before, after = (_with_interval(rows[part], *names) for part in (BEFORE, AFTER))
+    value, _, high = names
+    less = _number(rows[BEFORE][value]) - _number(rows[AFTER][value])
+    # Of two independent intervals.
+    wide = hypot(*(_number(row[high]) - _number(row[value]) for row in rows.values()))
+    change = "That is no clear change."
+    if abs(less) > wide:
+        ends = (milliseconds(abs(less) - wide), milliseconds(abs(less) + wide))
+        more = "less" if less > 0 else "more"
+        change = f"That is {milliseconds(abs(less))} {more} ({ends[0]} to {ends[1]})."
+    yield f"Before {numbers.change_day} they waited {before} a day, from then on {after}. {change}"
 
 
 def _cost_of(row: Row) -> Cost:

@@ -15,7 +15,7 @@ from typing import Final
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.report.period import Tables
+from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.savings import (
     CERTAIN,
     CLIENT_VERSION,
@@ -23,6 +23,7 @@ from leader_hints_report.report.savings import (
     LEAST_STRETCHES,
     stretch,
 )
+from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
 from leader_hints_report.tables.hints import CANNOT
 
@@ -76,6 +77,43 @@ def cost(hours: DataFrame, tables: Tables) -> DataFrame:
     return _a_day(together, tables).where(F.col("episodes") > 0)
 
 
+def before_after(tables: Tables) -> DataFrame:
+    """The cost a day before the change of the period and from it on; what has no days is absent."""
+    before, after = (_lost_a_day(tables.store, *part) for part in tables.period.parts.items())
+    return before.unionAll(after)
+
+
+def _lost_a_day(store: Store, name: str, days: Period) -> DataFrame:
+    tables = Tables(store, days)
+    counted = ("episodes", "errors", "lost_ms")
+    of_hours = (
+        tables.table(columns.RECOVERIES.name)
+        .groupBy(_hour())
+        .agg(
+            F.count("*").alias("episodes"),
+            F.sum("errors").alias("errors"),
+            F.coalesce(F.sum(lost()), F.lit(0.0)).alias("lost_ms"),
+        )
+    )
+    none = {"lost_ms_sum": F.lit(0.0), "lost_ms_squares": F.lit(0.0)}
+    total = of_hours.agg(
+        *(F.coalesce(F.sum(one), F.lit(0)).alias(one) for one in counted), *_sums_of("lost_ms")
+    ).withColumns({column: F.coalesce(column, zero) for column, zero in none.items()})
+    all_days = days_with_journals(tables).agg(F.count("*").alias("days"))
+    lost_day, wide = _rate("lost_ms")
+    return (
+        total.crossJoin(F.broadcast(all_days))
+        .where(F.col("days") > 0)
+        .select(
+            F.lit(name).alias("part"),
+            *("days", *counted),
+            lost_day.alias("lost_day_ms"),
+            _least(lost_day, wide).alias("lost_low_ms"),
+            (lost_day + wide).alias("lost_high_ms"),
+        )
+    )
+
+
 def software(hours: DataFrame, tables: Tables) -> DataFrame:
     """The same of each client software and version, and what an upgrade would gain."""
     clients = hours.groupBy(*_SOFTWARE).agg(
@@ -99,10 +137,9 @@ def hourly(tables: Tables) -> DataFrame:
         **{name: F.sum(name) for name in _SUMMED if name != "lost_ms"},
         "clients": F.hll_sketch_agg("client_id"),
     }
-    hour = F.floor(F.unix_micros("first_error") / _HOUR_US)
     return (
         _episodes(tables)
-        .groupBy(*_SOFTWARE, hour.alias("hour_number"))
+        .groupBy(*_SOFTWARE, _hour().alias("hour_number"))
         .agg(*(value.alias(name) for name, value in counts.items()))
     )
 
@@ -121,11 +158,11 @@ def _episodes(tables: Tables) -> DataFrame:
     """Recoveries, with ``kind``; and each in milliseconds, absent where it does not apply:
     ``saved``, what hints would have saved; ``in_vain``, for how long it would have been held for
     nothing; ``upgraded``, what hints would have saved if the software used them."""
-    met = tables.table(columns.RECOVERIES.name)
-    met = met.join(F.broadcast(_after_hints(met)), [*CLIENT_VERSION], "left")
+    episodes = tables.table(columns.RECOVERIES.name)
+    episodes = episodes.join(F.broadcast(_after_hints(episodes)), [*CLIENT_VERSION], "left")
     hold, recovery = F.coalesce("hold_ms", F.lit(0.0)), F.col("recovery_ms")
     predicted = hold + F.coalesce("after_ms", F.lit(0.0))
-    met = met.withColumns(
+    episodes = episodes.withColumns(
         {
             "kind": kind(),
             "hold": hold,
@@ -134,8 +171,8 @@ def _episodes(tables: Tables) -> DataFrame:
             ),
         }
     )
-    met = met.join(F.broadcast(_with_hints(met)), [*_ALIKE], "left")
-    return met.withColumns(
+    episodes = episodes.join(F.broadcast(_with_hints(episodes)), [*_ALIKE], "left")
+    return episodes.withColumns(
         {
             "saved": F.when(
                 F.col("would_hint") & recovery.isNotNull(),
@@ -150,13 +187,13 @@ def _episodes(tables: Tables) -> DataFrame:
     )
 
 
-def _after_hints(met: DataFrame) -> DataFrame:
+def _after_hints(episodes: DataFrame) -> DataFrame:
     """By client version and API ``after_ms``, the client's own time from a hint to the success;
     absent where too little is known. ``most_ms``: what a recovery counts at most; absent: all."""
     recovery = F.col("recovery_ms")
     after = F.when(F.col("hinted"), recovery - F.coalesce("hold_ms", F.lit(0.0)))
     observed = F.when(F.col("would_hint"), recovery)
-    found = met.groupBy(*CLIENT_VERSION).agg(
+    found = episodes.groupBy(*CLIENT_VERSION).agg(
         F.when(F.count(after) >= LEAST, F.avg(after)).alias("measured_ms"),
         F.when(
             F.count(observed) >= LEAST,
@@ -171,12 +208,12 @@ def _after_hints(met: DataFrame) -> DataFrame:
     )
 
 
-def _with_hints(met: DataFrame) -> DataFrame:
+def _with_hints(episodes: DataFrame) -> DataFrame:
     """Of clients that can use hints, by cluster and API: ``alike_ms``, how long recoveries with a
     hint take, or would; ``share``: of their episodes, those that began with a hint, or would."""
     has = F.col("kind").isin("hinted", "observed")
     return (
-        met.where(F.col("kind") != "cannot")
+        episodes.where(F.col("kind") != "cannot")
         .groupBy(*_ALIKE)
         .agg(
             F.avg("with_ms").alias("alike_ms"),
@@ -196,14 +233,7 @@ def _a_day(hours: DataFrame, tables: Tables, *of: str) -> DataFrame:
         *(F.sum(name).alias(name) for name in _COUNTED),
         F.sum("in_vain").alias("in_vain"),
         F.sum("lost_ms").alias("lost_ms"),
-        *(
-            total
-            for name in ("lost_ms", "saved", "upgraded")
-            for total in (
-                F.sum(name).alias(f"{name}_sum"),
-                F.sum(F.col(name) * F.col(name)).alias(f"{name}_squares"),
-            )
-        ),
+        *(total for name in ("lost_ms", "saved", "upgraded") for total in _sums_of(name)),
     )
     a_day = sums.crossJoin(F.broadcast(days))
     lost_day, lost_wide = _rate("lost_ms")
@@ -226,6 +256,16 @@ def _a_day(hours: DataFrame, tables: Tables, *of: str) -> DataFrame:
         _least(upgrade_day, upgrade_wide).alias("upgrade_low_ms"),
         (upgrade_day + upgrade_wide).alias("upgrade_high_ms"),
     )
+
+
+def _hour() -> Column:
+    return F.floor(F.unix_micros("first_error") / _HOUR_US)
+
+
+def _sums_of(name: str) -> tuple[Column, Column]:
+    """What :func:`_rate` is made of."""
+    value = F.col(name)
+    return F.sum(value).alias(f"{name}_sum"), F.sum(value * value).alias(f"{name}_squares")
 
 
 def _rate(name: str) -> tuple[Column, Column]:

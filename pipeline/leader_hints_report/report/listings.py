@@ -61,6 +61,9 @@ class Numbers(BaseModel):
     listings: dict[str, Rows] = Field(description="By the name of the listing.")
     first_day: str | None = Field(default=None, description="No earlier day was asked for.")
     last_day: str | None = Field(default=None, description="No later day was asked for.")
+    change_day: str | None = Field(
+        default=None, description="The first day of those that are compared with the days before."
+    )
 
     def rows(self, listing: Listing) -> tuple[Row, ...]:
         """The rows of a listing; none where it is not there."""
@@ -210,6 +213,19 @@ COST: Final = Listing(
         ),
     ),
     1,
+)
+BEFORE_AFTER: Final = Listing(
+    "before_after",
+    "Cost a day before and after a change",
+    (
+        Column("part", "days", Kind.TEXT, "`before` the change, or `after`: from its day on."),
+        _DAYS._replace(head="how many"),
+        _EPISODES,
+        _ERRORS,
+        _LOST,
+        *_LOST_A_DAY,
+    ),
+    2,
 )
 SOFTWARE: Final = Listing(
     "software",
@@ -486,6 +502,7 @@ QUARANTINE: Final = Listing(
 
 LISTINGS: Final[tuple[Listing, ...]] = (
     COST,
+    BEFORE_AFTER,
     SOFTWARE,
     DAYS,
     HOURS,

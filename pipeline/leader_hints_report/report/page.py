@@ -106,7 +106,7 @@ _SECTIONS: Final = (
         "clients whose software uses no hints, by other clients of the same cluster. Both are "
         "explained in docs/report.md.",
         None,
-        (listings.SOFTWARE, listings.COST),
+        (listings.SOFTWARE, listings.COST, listings.BEFORE_AFTER),
     ),
     _Section(
         "Clients that cannot use hints",

@@ -51,6 +51,14 @@ def test_a_file_that_kip951_did_not_write_is_refused_before_spark_starts(tmp_pat
             ["--from", "2026-02-01", "--to", "2026-01-31"],
             "--to 2026-01-31 is before --from 2026-02-01",
         ),
+        (
+            ["--from", "2026-02-01", "--compare", "2026-02-01"],
+            "--compare 2026-02-01 has no day before it: see --from",
+        ),
+        (
+            ["--to", "2026-01-31", "--compare", "2026-02-01"],
+            "--to 2026-01-31 is before --compare 2026-02-01",
+        ),
         (["--from", "yesterday"], "'yesterday' does not match the format '%Y-%m-%d'"),
     ],
 )

@@ -1,5 +1,7 @@
 """What the box says: what happened, what it cost, what to do first."""
 
+import pytest
+
 from leader_hints_report.report import listings
 from leader_hints_report.report.advice import Advice, advise
 from leader_hints_report.report.listings import Row, Value
@@ -67,6 +69,37 @@ def test_it_says_what_happened_and_what_it_cost_a_day() -> None:
         "Clients waited 10 s (8 s to 12 s) a day for their leaders, all of them together.",
         "Hints saved about 20 s a day (10 s to 30 s).",
     ]
+
+
+@pytest.mark.parametrize(
+    ("after", "words"),
+    [
+        (
+            (4_000.0, 3_000.0, 5_000.0),
+            "Before 2026-01-05 they waited 10 s (8 s to 12 s) a day, from then on 4 s (3 s to "
+            "5 s). That is 6 s less (3.76 s to 8.24 s).",
+        ),
+        (
+            (9_000.0, 8_000.0, 10_000.0),
+            "Before 2026-01-05 they waited 10 s (8 s to 12 s) a day, from then on 9 s (8 s to "
+            "10 s). That is no clear change.",
+        ),
+        (None, "2026-01-05 cannot be compared: there are no journals from then on."),
+    ],
+)
+def test_a_change_is_compared_where_its_day_was_given(
+    after: tuple[float, float, float] | None, words: str
+) -> None:
+    parts = {"before": (10_000.0, 8_000.0, 12_000.0), "after": after}
+    names = ("lost_day_ms", "lost_low_ms", "lost_high_ms")
+    rows = [
+        row(listings.BEFORE_AFTER, part=part, **dict(zip(names, of, strict=True)))
+        for part, of in parts.items()
+        if of is not None
+    ]
+    numbers = make_numbers(cost=[row(listings.COST, **_COST)], before_after=rows)
+    assert words in advise(numbers.model_copy(update={"change_day": "2026-01-05"})).cost
+    assert len(advise(numbers).cost) == 1
 
 
 def test_what_was_not_measured_is_named() -> None:

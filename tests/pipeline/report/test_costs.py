@@ -4,14 +4,14 @@ from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import pytest
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 
 from leader_hints_report.generator.episodes import made_episodes
 from leader_hints_report.generator.fleet import OBSERVE, ON, Fleet
 from leader_hints_report.generator.moves import made_moves
-from leader_hints_report.report.costs import cost, hourly, software
-from leader_hints_report.report.period import Period, Tables
+from leader_hints_report.report.costs import before_after, cost, hourly, software
+from leader_hints_report.report.period import AFTER, BEFORE, Period, Tables
 from leader_hints_report.tables import columns
 
 _DAY = date(2026, 3, 29)
@@ -145,3 +145,27 @@ def test_too_few_recoveries_say_nothing_of_the_time_after_a_hint(spark: SparkSes
     # Of one hour nothing is certain; what would have been held for nothing is a loss at most.
     assert total["gain_low_ms"] == -50.0
     assert total["gain_high_ms"] > 180.0
+
+
+def test_a_day_before_a_change_is_compared_with_those_from_then_on(spark: SparkSession) -> None:
+    later = _DAY + timedelta(days=2)
+    rows = [_row(1000.0, 60 * hour) for hour in range(10)]
+    rows += [_row(100.0, 0, day=later, first_error=_BEGAN + timedelta(days=2))]
+    names = columns.RECOVERIES.schema.fieldNames()
+    frame = spark.createDataFrame(
+        [tuple(row.get(name) for name in names) for row in rows], columns.RECOVERIES.schema
+    )
+    written = _Written(spark, recoveries=frame)
+
+    def compared(change: date) -> list[Row]:
+        return before_after(Tables(written, Period(change=change))).collect()  # type: ignore[arg-type]
+
+    before, after = compared(later)
+    counted = ("part", "days", "episodes", "errors")
+    assert [before[name] for name in counted] == [BEFORE, 1, 10, 20]
+    assert (before["lost_day_ms"], after["part"], after["lost_day_ms"]) == (10_000, AFTER, 100)
+    by_hour = [*[1000.0] * 10, *[0.0] * 14]
+    variance = sum((lost - sum(by_hour) / 24) ** 2 for lost in by_hour) / 23 * 24
+    assert before["lost_high_ms"] - 10_000 == pytest.approx(1.96 * variance**0.5)
+    # Without journals before it there is nothing to compare with.
+    assert [row["part"] for row in compared(_DAY)] == [AFTER]
