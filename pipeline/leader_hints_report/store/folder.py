@@ -18,12 +18,15 @@ from leader_hints_report.journal.format import FORMAT
 from leader_hints_report.lock import locked
 from leader_hints_report.store.manifest import Batch, Manifest
 from leader_hints_report.store.stored_events import StoredEvents, empty
-from leader_hints_report.tables.columns import JOURNAL_RUNS, TABLES
+from leader_hints_report.tables.columns import JOURNAL_RUNS, LEADER_MOVES, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import planned, typed
 
 #: Tables that are written at the same time: what one has for a single core to do, or for the
 #: driver, leaves room for others.
 _AT_ONCE: Final = 3
+#: Their rows are moved once more, so that each day and cluster has files of a suitable size. The
+#: others have few rows, which were put together when they were grouped.
+_LARGE: Final = (LEADER_MOVES.name, RECOVERIES.name)
 _ONE_DAY: Final = timedelta(days=1)
 #: So many days a run may be quiet and its numbers still go on from the last one that is known.
 _QUIET_DAYS: Final = 7
@@ -173,14 +176,11 @@ class Store:
         self._on_step(name)
         for day in days:
             self._files.remove(f"{self._out}/tables/{name}/day={day}")
-        (
-            typed(name, table)
-            .where(F.col("day").isin(days))
-            .hint("rebalance", "day", "cluster")
-            .write.mode("append")
-            .partitionBy("day", "cluster")
-            .parquet(f"{self._out}/tables/{name}")
-        )
+        rows = typed(name, table).where(F.col("day").isin(days))
+        if name in _LARGE:
+            rows = rows.hint("rebalance", "day", "cluster")
+        path = f"{self._out}/tables/{name}"
+        rows.write.mode("append").partitionBy("day", "cluster").parquet(path)
 
 
 def read_table(session: SparkSession, out: str, name: str) -> DataFrame:
