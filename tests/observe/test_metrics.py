@@ -517,7 +517,8 @@ def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
 
 def _everything() -> Metrics:
     """Metrics with a sample of every family."""
-    route = Route("a", Mode.ON)
+    route = Route("a", Mode.ON, RouteConfig(closest_replica=Mode.ON))
+    route.rack_traffic.read["x", "y"] = route.rack_traffic.avoidable["x", "y"] = 1
     cell = route.traffic.cell(0, 10, 9)
     cell.requests = cell.responses = route.traffic.raw["budget"] = 1
     metrics = _Taking([route], cluster("k", 3, 1.5), topics=True)

@@ -16,6 +16,8 @@ from tests.world.clients import HINTED, Seen, Told
 from tests.world.happenings import (
     BUSY,
     CALM,
+    NODES,
+    RACKS_FROM,
     SETTLING_FROM,
     Happening,
     Profile,
@@ -27,11 +29,12 @@ from tests.world.model.releases import FETCH, PRODUCE
 from tests.world.model.truth import Leader
 from tests.world.product import shown
 from tests.world.progress import Near
+from tests.world.rack_readers import RackReader
 from tests.world.rules import Lived, hint_is_news, hint_is_not_over, hint_was_true, views_go_forward
 from tests.world.run import live
 from tests.world.shrink import shrink
 from tests.world.timeline import timeline
-from tests.world.world import END, PAUSE, World
+from tests.world.world import AWAKE, END, PAUSE, World
 
 #: Worlds take twice the time where coverage is measured; unit tests cover what they pass through.
 pytestmark = pytest.mark.no_cover
@@ -40,6 +43,8 @@ pytestmark = pytest.mark.no_cover
 _WORLDS = 60
 #: More of them, in half of which errors that can carry no hint are held, too.
 _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
+#: And in half of which there are racks, and consumers that are sent to the replica in theirs.
+_RACKS = range(RACKS_FROM, RACKS_FROM + 20)
 _IN_EACH = 10
 _SEED = 11
 #: Prints a digest of all bytes that are sent in a world without the comparison with others.
@@ -62,11 +67,29 @@ print(sent.hexdigest())
 """
 
 
-@pytest.mark.parametrize("first", [*range(0, _WORLDS, _IN_EACH), *_SETTLING[::_IN_EACH]])
+@pytest.mark.parametrize(
+    "first",
+    [*range(0, _WORLDS, _IN_EACH), *_SETTLING[::_IN_EACH], *_RACKS[::_IN_EACH]],
+)
 def test_no_rule_breaks(first: int) -> None:
     for seed in range(first, first + _IN_EACH):
         life = live(seed)
         assert not life.broken, "\n".join(timeline(life))
+
+
+def test_readers_are_sent_to_their_rack_and_back() -> None:
+    """Else the rules about them have nothing to look at."""
+    readers = [reader for seed in (RACKS_FROM, RACKS_FROM + 2) for reader in _readers(seed)]
+    namings = [naming for reader in readers for naming in reader.namings]
+    assert any(naming.node != naming.leader for naming in namings)
+    assert any(naming.at > AWAKE and naming.node == naming.leader for naming in namings)
+
+
+def _readers(seed: int) -> list[RackReader]:
+    of = replace(profile(seed), fronted=NODES, sidecars=True, idle=0, crossed=(), hidden=())
+    world = World(seed, of, (), proxied=True)
+    world.run()
+    return world.rack_readers
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -157,10 +157,8 @@ class ResponseFlow(Flow):
             policy = exchange.policy
             readers = BY_API.get(policy.key, OTHERS)
             reader = readers.recoded if exchange.recoded else readers[policy.use]
-            # The look at the last one may not have ended: it ended before its partitions did.
-            self._placing = (
-                self._placement.look(exchange, data[at:end], length) if policy.places else None
-            )
+            if policy.places or self._placing is not None:
+                self._look(exchange, data[at:end], length)
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)
@@ -213,6 +211,13 @@ class ResponseFlow(Flow):
             return None
         self._skip -= size
         return [data]
+
+    def _look(self, exchange: Exchange, frame: memoryview, length: int) -> None:
+        """Look at a response that begins, and no longer at the last one, whose bytes may have ended
+        before its partitions did.
+        """
+        places = exchange.policy.places
+        self._placing = self._placement.look(exchange, frame, length) if places else None
 
     def _place(self, piece: memoryview, begin: int) -> None:
         """See more of a frame before it goes on: from ``begin`` on."""
