@@ -149,6 +149,19 @@ FAMILIES = {
             "Connections closed or not taken for a limit of the settings; `queued_bytes` counts "
             "how often it was met.",
         ),
+        Family(
+            "workers",
+            "gauge",
+            (),
+            "Worker processes that take clients. Only with the setting workers above 1.",
+        ),
+        Family(
+            "worker_ends",
+            "counter",
+            (),
+            "Worker processes that ended, and were started again; see the log. Only with the "
+            "setting workers above 1.",
+        ),
         Family("tasks", "gauge", (), "Tasks of the event loop."),
         Family("exchanges", "gauge", (), "Requests that await their response."),
         Family("held_responses", "gauge", (), "Error responses that are held."),

@@ -6,7 +6,7 @@ from.
 """
 
 from itertools import combinations
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -24,6 +24,7 @@ from leader_hints.settings.subscription import SubscriptionSettings
 
 HintsMode = Literal["on", "observe", "off"]
 TopicIds = Literal["broker", "synthesize"]
+_MOST_WORKERS: Final = 128
 
 
 class Settings(BaseSettings):
@@ -113,6 +114,12 @@ class Settings(BaseSettings):
         description="Path of a Unix socket by which a new process takes over from this one: it "
         "gets the listening sockets, so no connection is refused. The folder must exist. null: "
         "none.",
+    )
+    workers: Annotated[int, Field(ge=1, le=_MOST_WORKERS, strict=True)] | Literal["auto"] = Field(
+        default=1,
+        description="How many processes serve connections. 1: one process does all. With more it "
+        "decides, and has so many worker processes for the connections. auto: one for each "
+        "processor that it may use.",
     )
     stuck_ms: int = whole(
         10000,
