@@ -18,6 +18,8 @@ UNTIL = 11.0
 #: Seeds from which on half of the worlds hold errors that can carry no hint: those before stay as
 #: they are, since tests and mutants name them.
 SETTLING_FROM = 100_000
+#: From this seed on the links of each process are in two workers.
+WORKERS_FROM = 200_000
 #: Bytes that links may keep together; in worlds whose seeds end with this digit so few that some
 #: errors must do without.
 _ENOUGH, _LITTLE, _TIGHT = 1 << 23, 1 << 13, 9
@@ -56,7 +58,8 @@ class Profile:
     ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
     are held until all brokers name the leader. ``late``: a defect that is planted: proxies pass
     each error that they need not hold that many seconds later, and do not count that as a hold.
-    ``budget``: bytes that the links of a process may keep together.
+    ``budget``: bytes that the links of a process may keep together. ``workers``: in how many workers
+    of each process links are, 1: in the process itself.
     """
 
     kraft: bool
@@ -79,6 +82,7 @@ class Profile:
     settle: bool = False
     late: float = 0.0
     budget: int = _ENOUGH
+    workers: int = 1
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -92,6 +96,7 @@ class Profile:
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
             f"{', settled errors' if self.settle else ''}"
+            f"{f', {self.workers} workers' if self.workers > 1 else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
             f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
             f"{f', errors {self.late:g} s late' if self.late else ''}"
@@ -133,6 +138,7 @@ def profile(seed: int) -> Profile:
         rogue=draw.random() < 0.2,
         budget=_LITTLE if seed % 10 == _TIGHT else _ENOUGH,
         settle=seed >= SETTLING_FROM and random.Random(f"{seed} settle").random() < 0.5,
+        workers=2 if seed >= WORKERS_FROM else 1,
     )
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 

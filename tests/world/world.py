@@ -175,6 +175,7 @@ class World:
             settle=self.profile.settle,
             late=self.profile.late,
             budget=self.profile.budget,
+            workers=self.profile.workers,
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)

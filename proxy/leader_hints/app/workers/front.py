@@ -29,6 +29,8 @@ _MODULE: Final = "leader_hints.cli.worker"
 _PATIENCE: Final = 30.0
 #: Seconds between two checks whether some are.
 _MOMENT: Final = 0.02
+#: Seconds after which a worker that says nothing gets no client if another one can.
+_SILENT: Final = 3.0
 #: Seconds for workers to say that their links have ended, beyond the time that links have.
 _TO_SAY: Final = 2.0
 
@@ -97,7 +99,9 @@ class Workers:
 
     def hand_over(self, route: Route, client: trio.SocketStream) -> bool:
         """Give a client to the worker with the fewest links; false where none takes any."""
-        worker = next_worker([one for one in self._side.ready if one.links < one.most_links])
+        free = [one for one in self._side.ready if one.links < one.most_links]
+        heard = trio.current_time() - _SILENT
+        worker = next_worker([one for one in free if one.counting.at > heard] or free)
         if worker is None:
             return False
         number = self._side.links.begin(route, worker)

@@ -1,4 +1,7 @@
-"""Error responses of workers, judged by the one hold queue."""
+"""Error responses of workers, judged by the one hold queue.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
 
 from collections.abc import Callable, Iterable, Sequence
 

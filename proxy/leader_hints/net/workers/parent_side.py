@@ -1,4 +1,7 @@
-"""Takes what workers say, in the process that decides."""
+"""Takes what workers say, in the process that decides.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
 
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
@@ -144,11 +147,16 @@ class ParentSide:
 
     async def join(self, worker: Worker) -> None:
         """Tell a new worker what is known."""
+        for _ in self.joining(worker):
+            await trio.lowlevel.checkpoint()
+
+    def joining(self, worker: Worker) -> Iterator[None]:
+        """Do so in steps."""
         self._workers[worker] = JudgedHolds(self._hold_timer.submit, worker.send)
         for number, message in enumerate(self.telling.all(), 1):
             worker.send(message)
             if number % _TOLD_AT_ONCE == 0:
-                await trio.lowlevel.checkpoint()
+                yield
         worker.told = True
 
     def leave(self, worker: Worker) -> int:

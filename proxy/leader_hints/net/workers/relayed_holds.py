@@ -2,6 +2,8 @@
 
 That has the only hold queue and the only view: so all workers give the same hints, and bounds of
 what is held hold for all of them together.
+
+Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections import deque

@@ -1,6 +1,8 @@
 """What all workers are told: brokers, topics, modes, and who awaits a success.
 
 A worker that begins is told all of it; after that each change, in the order in which it came.
+
+Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,4 +1,7 @@
-"""What a worker was told of brokers, clusters and topics."""
+"""What a worker was told of brokers, clusters and topics.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
 
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping

@@ -1,4 +1,7 @@
-"""What a worker's routes have counted since the last report."""
+"""What a worker's routes have counted since the last report.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator

@@ -1,5 +1,9 @@
-"""What workers have counted, added up."""
+"""What workers have counted, added up.
 
+Tested in ``tests/net/workers/test_sides.py``.
+"""
+
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -12,15 +16,19 @@ _PATIENCE: Final = 0.5
 
 
 class Counting:
-    """What one worker says of its load. ``answered``: the number of its last answer."""
+    """What one worker says of its load, about every second.
+
+    ``answered``: the number of its last answer; ``at``: when that came.
+    """
 
     def __init__(self) -> None:
         self.answered = 0
+        self.at = -math.inf
         self.load = LoadReported(0, 0, 0, 0, 0)
 
     def take(self, reported: LoadReported) -> None:
         """Take what it says."""
-        self.load = reported
+        self.load, self.at = reported, trio.current_time()
         self.answered = max(self.answered, reported.number)
 
 

@@ -1,6 +1,8 @@
 """The worker processes: they are started, and started again if they end.
 
 Their end is noticed by the end of the channel, and the end of this process by them in the same way.
+
+Tested in ``tests/app/workers/test_front.py``.
 """
 
 import socket

@@ -1,4 +1,7 @@
-"""What a worker has in place of the parts that decide."""
+"""What a worker has in place of the parts that decide.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 
