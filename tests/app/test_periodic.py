@@ -31,7 +31,7 @@ async def test_what_is_left_of_forgotten_fetch_sessions_is_freed(
     log = EventLog(structlog.get_logger(), levels, 3, trio.current_time)
     with opened(Rig()) as rig:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tick, rig.pump, log, routes)
+            nursery.start_soon(tick, rig.pump, log.tick, routes)
             await trio.sleep(1.5)
             nursery.cancel_scope.cancel()
     assert not [step for route in routes for step in route.sessions.sweep()]

@@ -163,10 +163,13 @@ def test_workers_end_with_their_process(tmp_path: Path, stop: signal.Signals) ->
 
 
 def test_workers_end_when_their_process_is_killed(tmp_path: Path) -> None:
-    with (
-        pytest.raises(ProxyError, match="ended with -9"),
-        _scene(tmp_path) as (scene, _),
-    ):
+    with pytest.raises(ProxyError, match="ended with -9"):
+        _kill_and_await_end(tmp_path)
+
+
+def _kill_and_await_end(folder: Path) -> None:
+    """Raises ProxyError, since the proxy has not ended in order."""
+    with _scene(folder) as (scene, _):
         processes = _processes(scene.proxy)
         assert {*processes} == {*_WORKERS}
         os.kill(scene.proxy.pid, signal.SIGKILL)

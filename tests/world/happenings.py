@@ -58,8 +58,8 @@ class Profile:
     ``slots``: of how many fetch sessions each broker has. ``settle``: errors that can carry no hint
     are held until all brokers name the leader. ``late``: a defect that is planted: proxies pass
     each error that they need not hold that many seconds later, and do not count that as a hold.
-    ``budget``: bytes that the links of a process may keep together. ``workers``: in how many workers
-    of each process links are, 1: in the process itself.
+    ``budget``: bytes that the links of a process may keep together. ``workers``: in how many
+    workers of each process links are, 1: in the process itself.
     """
 
     kraft: bool

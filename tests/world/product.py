@@ -337,10 +337,10 @@ class Proxy:
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
-        budget = relay.seat.budget
         relay.seat.holds.emit(events)
-        if budget.used > budget.total:
-            self.exceeded.append((self.now, budget.used))
+        used = sum(seat.budget.used for seat in self._seats)
+        if used > sum(seat.budget.total for seat in self._seats):
+            self.exceeded.append((self.now, used))
 
     def submit(self, relay: "_Relay", held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
