@@ -6,6 +6,7 @@ import socket
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -81,7 +82,7 @@ def _move_with_many(scene: Scene, producers: int) -> None:
             scene.produce_on_the_move()
 
 
-def test_both_workers_give_hints_and_one_process_tells_of_them(tmp_path: Path) -> None:
+def test_both_workers_give_hints_and_one_process_reports_them(tmp_path: Path) -> None:
     with _scene(tmp_path) as (scene, journal):
         _move_with_many(scene, 4)
         given = scene.proxy.events("hint_given")
@@ -110,7 +111,7 @@ def test_a_worker_that_is_killed_costs_its_own_links_alone(tmp_path: Path) -> No
             opened = proxy.metric("leader_hints_links_total")
             cpu = proxy.metric("process_cpu_seconds_total")
             os.kill(_processes(proxy)[1], signal.SIGKILL)
-            (ended,) = until(lambda: proxy.events("worker_ended"), "its end is told", _SECONDS)
+            (ended,) = until(lambda: proxy.events("worker_ended"), "its end is reported", _SECONDS)
             assert (ended["worker"], ended["reason"]) == (1, "signal 9")
             left = [client for client in clients if client.is_served()]
             # The producer's own links are spread as well.
@@ -141,7 +142,7 @@ def test_links_are_spread_evenly(tmp_path: Path) -> None:
     with _scene(tmp_path) as (scene, _), _clients(scene.proxy, 200) as clients:
         os.kill(_processes(scene.proxy)[2], signal.SIGKILL)
         scene.proxy.expect_errors()
-        until(lambda: scene.proxy.events("worker_ended"), "its end is told", _SECONDS)
+        until(lambda: scene.proxy.events("worker_ended"), "its end is reported", _SECONDS)
         left = sum(client.is_served() for client in clients)
         assert 0.8 <= 2 * left / len(clients) <= 1.2
 
@@ -178,14 +179,14 @@ def _kill_and_await_end(folder: Path) -> None:
 
 def _await_end(processes: dict[int, int]) -> None:
     for number in processes.values():
-        until(lambda number=number: not _runs(number), f"process {number} ends", _SECONDS)
+        until(partial(_has_ended, number), f"process {number} ends", _SECONDS)
 
 
-def _runs(number: int) -> bool:
+def _has_ended(number: int) -> bool:
     try:
         os.kill(number, 0)
         status = Path(f"/proc/{number}/stat").read_text()
     except (ProcessLookupError, FileNotFoundError):
-        return False
+        return True
     # One that nobody waits for any more has ended as well.
-    return status.rpartition(")")[2].split()[0] != "Z"
+    return status.rpartition(")")[2].split()[0] == "Z"

@@ -465,7 +465,7 @@ class _Lagging:
 
 
 class _Elsewhere:
-    """Links are in a worker, which is told what it knows some milliseconds later."""
+    """Links are in a worker, which learns what it knows some milliseconds later."""
 
     def __init__(
         self,
@@ -476,7 +476,9 @@ class _Elsewhere:
         config: RouteConfig,
         budget: int,
     ) -> None:
-        self.routes = {node: Route(f"r{node}", Mode.ON, config) for node in proxy.nodes}
+        self.routes: Mapping[int, Route] = {
+            node: Route(f"r{node}", Mode.ON, config) for node in proxy.nodes
+        }
         for route in self.routes.values():
             route.sessions = FetchSessions(moves=True)
         self.budget = Budget(budget // 2, budget)

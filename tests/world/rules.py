@@ -176,7 +176,7 @@ def nothing_is_held_too_long(lived: Lived) -> Found:
     """No response is held beyond the deadline, and no link for more than that in a second."""
     bound = KRAFT_DEADLINE if lived.world.profile.kraft else DEADLINE
     for proxy in lived.world.proxies:
-        # With workers a response waits besides until both processes have heard of it.
+        # With workers a response waits besides until both processes have learnt of it.
         lag = 2 * LAG if lived.world.profile.workers > 1 else 0.0
         yield from _held_too_long(proxy, bound, lag)
 

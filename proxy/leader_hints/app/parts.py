@@ -84,7 +84,10 @@ class RouteSource(Protocol):
 
 
 class Parts:
-    """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere."""
+    """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere.
+
+    Large because each part of a process is an attribute.
+    """
 
     def __init__(self, settings: Settings, source: RouteSource) -> None:
         self.settings = settings
@@ -209,7 +212,7 @@ class Parts:
             self.upstream,
             lambda: self._load(hold_queue, budget),
             self.security.certificates,
-            lambda: self.workers.ready if self.workers is not None else None,
+            lambda: self.workers.ready if self.workers is not None else 0,
         )
 
     def _make_pump(self, budget: Budget, poller: KeepingPoller | None) -> Pump:

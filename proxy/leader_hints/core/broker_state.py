@@ -14,7 +14,7 @@ from leader_hints.core.versions.plan import Plan
 
 #: What says which broker of which cluster it is.
 _PLACE = frozenset({"view", "node"})
-#: What worker processes are told besides.
+#: What is sent to worker processes besides.
 _TOLD = _PLACE | {"plan", "guessed", "serves_anybody", "ids_everywhere"}
 
 

@@ -153,14 +153,13 @@ FAMILIES = {
             "workers",
             "gauge",
             (),
-            "Worker processes that take clients. Only with the setting workers above 1.",
+            "Worker processes that take clients; 0 with the setting workers at 1.",
         ),
         Family(
             "worker_ends",
             "counter",
             (),
-            "Worker processes that ended, and were started again; see the log. Only with the "
-            "setting workers above 1.",
+            "Worker processes that ended, and were started again; see the log.",
         ),
         Family("tasks", "gauge", (), "Tasks of the event loop."),
         Family("exchanges", "gauge", (), "Requests that await their response."),

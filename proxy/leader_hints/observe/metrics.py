@@ -226,10 +226,8 @@ class _Read:
         yield from _family("loop_stalls", [((), counts.stalls)])
         defects = _from_zero(_DEFECTS, counts.defects)
         yield from _family("defects", (((task,), n) for task, n in defects))
-        workers = watched.workers()
-        if workers is not None:
-            yield from _family("workers", [((), workers)])
-            yield from _family("worker_ends", [((), counts.worker_ends)])
+        yield from _family("workers", [((), watched.workers())])
+        yield from _family("worker_ends", [((), counts.worker_ends)])
         load = watched.load()
         yield from _family("tasks", [((), load.tasks)])
         yield from _exchanges(load.exchanges)

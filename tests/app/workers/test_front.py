@@ -43,7 +43,7 @@ async def test_clients_are_served_by_both_workers_with_raised_versions(log: Log)
         nursery.cancel_scope.cancel()
 
 
-async def test_a_worker_that_ends_is_started_again_and_its_clients_are_told(log: Log) -> None:
+async def test_a_worker_that_ends_is_started_again_and_its_clients_notice(log: Log) -> None:
     async with trio.open_nursery() as nursery:
         _, upstream = _tcp_broker(nursery)
         async with serving(_settings_with_workers(upstream), log, _SECONDS) as (address,):

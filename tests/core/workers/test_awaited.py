@@ -131,7 +131,7 @@ def _successes(process: _Process, count: int) -> Iterator[int]:
         yield process.told
 
 
-def test_of_many_successes_the_first_is_told() -> None:
+def test_of_many_successes_the_first_is_reported() -> None:
     process = _Process()
     process.failed(1, 0, "a", 0)
     assert [*_successes(process, 3)] == [1, 1, 1]

@@ -135,7 +135,7 @@ class Seat:
         return some
 
     def pending(self) -> list[ToWorker]:
-        """Return what it is told and has not taken, and have it forgotten."""
+        """Return what was sent to it and it has not taken, and have it forgotten."""
         told = [decode(data) for data in self._told]
         self._told.clear()
         return told  # type: ignore[return-value]

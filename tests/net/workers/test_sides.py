@@ -61,7 +61,7 @@ def _move(hall: Hall, epoch: int = 6, leader: int = 2) -> None:
         pass
 
 
-# What a worker is told.
+# What a worker gets to know.
 
 
 async def test_a_worker_knows_what_came_before_and_after_it() -> None:
@@ -572,7 +572,7 @@ async def test_fresh_counts_are_waited_for_but_not_for_ever(autojump_clock: Mock
     assert trio.current_time() - begun < 2
 
 
-async def test_only_a_worker_that_was_told_all_and_is_ready_gets_clients() -> None:
+async def test_only_a_worker_that_has_got_all_and_is_ready_gets_clients() -> None:
     hall = _hall()
     worker = Worker(1, lambda message, sock: None)
     steps = hall.side.joining(worker)

@@ -1,4 +1,4 @@
-"""One worker process: it has links, and is told and asked by the process that decides.
+"""One worker process: it has links, and does what the process that decides says.
 
 Tested in ``tests/app/workers/test_front.py``.
 """

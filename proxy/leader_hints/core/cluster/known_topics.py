@@ -58,6 +58,8 @@ class KnownTopics:
     or found to be recreated, so far; while it stays, no id or name that was known has come to mean
     another topic, or none. ``on_forgotten`` takes each topic that is forgotten;
     ``follower`` follows all that links look up here.
+
+    Large because each way in which a topic comes to be known, or is looked up, is here.
     """
 
     def __init__(

@@ -46,7 +46,7 @@ class Client(NamedTuple):
 
 
 class Awaiting(Protocol):
-    """What links tell of errors and of successes."""
+    """What links report: errors and successes."""
 
     def failed(
         self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]

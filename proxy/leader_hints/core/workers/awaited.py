@@ -1,7 +1,7 @@
 """Which successes of clients a worker tells: those that may end a recovery.
 
 The process that decides has the :class:`leader_hints.core.hints.recovery.Recovery` of all workers.
-To be told each success would cost it more than to relay the responses. So a worker knows of the
+To hear each success would cost it more than to relay the responses. So a worker knows of the
 errors that clients met at any worker, and of leaders that moved to the broker of a route; of what
 that may concern it tells the first success. What it tells in vain does no harm.
 """
@@ -15,7 +15,7 @@ from leader_hints.core.events import Recovered
 from leader_hints.core.hints.recovery import MOST_ERRORS, MOST_MOVES, PATIENCE, Client
 from leader_hints.core.route import Route
 
-#: Clients that are remembered to have come after one move. The next ones are told of each time.
+#: Clients that are remembered to have come after one move. Of the next ones each success is reported.
 _MOST_CAME = 1000
 
 
@@ -91,7 +91,7 @@ class AwaitedSuccesses:
     def succeeded(
         self, route: Route, client: Client, api: str, topic: str, partition: int
     ) -> Recovered | None:
-        """Take a success of a link of this worker; it is told if it may be awaited."""
+        """Take a success of a link of this worker; it is reported if it may be awaited."""
         if self._is_awaited(route.name, client.client_id, api, topic, partition):
             self._tell_served(route, client, api, topic, partition)
         return None

@@ -26,7 +26,7 @@ from leader_hints.net.workers.traffic_reports import add
 from leader_hints.net.workers.worker_counts import Counting, WorkerCounts
 from leader_hints.net.workers.worker_links import WorkerLinks
 
-#: Messages of what is known that a worker is told before other tasks get their turn.
+#: Messages of what is known that a worker gets before other tasks get their turn.
 _TOLD_AT_ONCE: Final = 5
 
 OpenLink = Callable[..., Awaitable[trio.SocketStream]]
@@ -36,7 +36,7 @@ SendBeside = Callable[[ToWorker, socket.socket | None], None]
 class Worker:
     """One worker process. ``number``: from 1 on; ``links``: how many it has, or is to make.
 
-    ``send``: a message to it, with a socket beside it if any. ``told``: it was told what is known.
+    ``send``: a message to it, with a socket beside it if any. ``told``: it has got what is known.
     ``ready``: it takes clients, at most ``most_links``; ``drained``: all its links have ended.
     """
 
@@ -262,7 +262,7 @@ class ParentSide:
         for route in self._routes.values():
             view = route.broker.view
             if view is not None and view.cluster_id == told.cluster:
-                # All workers are told by that.
+                # All workers get it by that.
                 view.topics.synthesize_id(told.name)
                 return
 

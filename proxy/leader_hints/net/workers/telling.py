@@ -1,6 +1,6 @@
-"""What all workers are told: brokers, topics, modes, and who awaits a success.
+"""What all workers get to know: brokers, topics, modes, and who awaits a success.
 
-A worker that begins is told all of it; after that each change, in the order in which it came.
+A worker that begins gets all of it; after that each change, in the order in which it came.
 
 Tested in ``tests/net/workers/test_sides.py``.
 """
@@ -35,8 +35,8 @@ Send = Callable[[ToWorker], None]
 class Telling:
     """Follows the state of ``routes`` and of their views. ``recovery``: what clients await.
 
-    ``to_all``: sends a message to all workers that were told what is known. ``waits``: called when
-    something is to be told by the next :meth:`flush`.
+    ``to_all``: sends a message to all workers that have got what is known. ``waits``: called when
+    something is to be sent by the next :meth:`flush`.
     """
 
     def __init__(self, routes: Sequence[Route], recovery: Recovery, to_all: Send) -> None:
@@ -44,7 +44,7 @@ class Telling:
         self._recovery = recovery
         self._to_all = to_all
         self._followed: dict[str, LeaderView] = {}
-        #: Topics that are still to be told, of one cluster: mostly many come at the same time.
+        #: Topics that are still to be sent, of one cluster: mostly many come at the same time.
         self._added: list[tuple[str, bytes]] = []
         self._of = ""
         self.waits: Callable[[], None] = lambda: None
@@ -53,21 +53,21 @@ class Telling:
             self.broker_changed(route)
 
     def flush(self) -> None:
-        """Tell what is still to be told."""
+        """Tell what is still to be sent."""
         if self._added:
             added, self._added = tuple(self._added), []
             for begin in range(0, len(added), MOST_ENTRIES):
                 self._to_all(TopicsAdded(self._of, added[begin : begin + MOST_ENTRIES]))
 
     def say(self, message: ToWorker) -> None:
-        """Tell all workers something else, behind what is still to be told."""
+        """Tell all workers something else, behind what is still to be sent."""
         self.flush()
         self._to_all(message)
 
     def all(self) -> Iterator[ToWorker]:
         """Iterate over all that is known, for a worker that begins.
 
-        Changes may be told in between: what is told twice does no harm.
+        Changes may be sent in between: what comes twice does no harm.
         """
         self.flush()
         for view in [*self._followed.values()]:
@@ -84,7 +84,7 @@ class Telling:
                     yield LeaderCame(of.cluster_id, topic, partition, node)
 
     def take(self, event: Event) -> None:
-        """Tell of an event what workers need."""
+        """Tell workers what they need of an event."""
         if isinstance(event, LeaderChange):
             self.say(LeaderCame(event.cluster, event.topic, event.partition, event.leader))
 
@@ -104,7 +104,7 @@ class Telling:
             self._leave(gone)
 
     def added(self, view: LeaderView, name: str, topic_id: bytes) -> None:
-        """Tell of a topic, with others that come in the same step."""
+        """Send a topic, with others that come in the same step."""
         if self._of != view.cluster_id or len(self._added) >= MOST_ENTRIES:
             self.flush()
             self._of = view.cluster_id

@@ -1,4 +1,4 @@
-"""What a worker was told of brokers, clusters and topics.
+"""What a worker knows of brokers, clusters and topics.
 
 Tested in ``tests/net/workers/test_sides.py``.
 """
@@ -31,7 +31,7 @@ from leader_hints.core.workers.messages import (
 
 #: Moves whose leaders have not served yet, as far as is known.
 _MOST_MOVES: Final = 20_000
-#: Seconds after which an answer of the new leader counts, and how often it is told until then; see
+#: Seconds after which an answer of the new leader counts; see
 #: :mod:`leader_hints.core.cluster.leader_moves`. Some later: the move came here later.
 _WAITED: Final = 0.25
 

@@ -12,7 +12,7 @@ from leader_hints.core.workers.messages import CellCount, TrafficCounted
 
 
 class _Told:
-    """What was told of one route."""
+    """What was reported of one route."""
 
     def __init__(self) -> None:
         self.links = self.up = self.down = 0

@@ -43,7 +43,7 @@ _MANY = (ClientSeen, HintMissed, LatencySampled)
 
 
 class WorkerSide:
-    """Joins them. ``holds``: see there; ``recovery``: what links tell of errors and successes.
+    """Joins them. ``holds``: see there; ``recovery``: what links report of errors and successes.
 
     ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
     little, so that what can be left out is. ``longest``: see
@@ -98,11 +98,11 @@ class WorkerSide:
         self._send(Happened(event))
 
     def snoop(self, route: Route, version: int, payload: bytes) -> None:
-        """Tell of Metadata that went by."""
+        """Send Metadata that went by."""
         self._send(MetadataPassed(route.name, version, payload))
 
     def lack(self, route: Route, ids: Collection[bytes]) -> None:
-        """Tell of ids that have no names."""
+        """Send ids that have no names."""
         self._send(IdsLacking(route.name, tuple(ids)))
 
     def doubt(self, route: Route) -> None:
