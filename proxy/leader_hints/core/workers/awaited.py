@@ -15,7 +15,7 @@ from leader_hints.core.events import Recovered
 from leader_hints.core.hints.recovery import MOST_ERRORS, MOST_MOVES, PATIENCE, Client
 from leader_hints.core.route import Route
 
-#: Clients that are remembered to have come after one move. Of the next ones each success is reported.
+#: Clients that are remembered to have come after one move. Of the next ones each success is sent.
 _MOST_CAME = 1000
 
 
