@@ -17,6 +17,7 @@ from tests.world.happenings import (
     BUSY,
     CALM,
     SETTLING_FROM,
+    WORKERS_FROM,
     Happening,
     Profile,
     happenings,
@@ -40,6 +41,8 @@ pytestmark = pytest.mark.no_cover
 _WORLDS = 60
 #: More of them, in half of which errors that can carry no hint are held, too.
 _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
+#: And more, in which links are in two workers.
+_WITH_WORKERS = range(WORKERS_FROM, WORKERS_FROM + 40)
 _IN_EACH = 10
 _SEED = 11
 #: Prints a digest of all bytes that are sent in a world without the comparison with others.
@@ -62,11 +65,26 @@ print(sent.hexdigest())
 """
 
 
-@pytest.mark.parametrize("first", [*range(0, _WORLDS, _IN_EACH), *_SETTLING[::_IN_EACH]])
+_FIRST = [
+    *range(0, _WORLDS, _IN_EACH),
+    *_SETTLING[::_IN_EACH],
+    *_WITH_WORKERS[::_IN_EACH],
+]
+
+
+@pytest.mark.parametrize("first", _FIRST)
 def test_no_rule_breaks(first: int) -> None:
     for seed in range(first, first + _IN_EACH):
         life = live(seed)
         assert not life.broken, "\n".join(timeline(life))
+
+
+def test_links_of_both_workers_get_hints() -> None:
+    worlds = [live(WORKERS_FROM + number).lived.world for number in range(4)]
+    links = {hold.link for of in worlds for proxy in of.proxies for hold in proxy.holds}
+    assert {link % 2 for link in links} == {0, 1}
+    told = [seen for of in worlds for client in of.clients for seen in client.seen if seen.hint]
+    assert told
 
 
 @pytest.mark.parametrize("seed", range(2))
