@@ -26,7 +26,7 @@ def test_time_in_which_the_process_was_stopped_ends_no_link() -> None:
         log = EventLog(structlog.get_logger(), levels, 3, trio.current_time)
         with opened(Rig(limits=replace(LIMITS, first_bytes=30))) as rig:
             async with trio.open_nursery() as nursery:
-                nursery.start_soon(tick, rig.pump, log, [])
+                nursery.start_soon(tick, rig.pump, log.tick, [])
                 await wait_all_tasks_blocked()
                 ends = rig.link(hinting_route())
                 ends.client.send(fetch_request(16, 1, {(topic_id(1), 0): 5}))
@@ -61,7 +61,7 @@ async def test_what_is_left_of_forgotten_fetch_sessions_is_freed(
     log = EventLog(structlog.get_logger(), levels, 3, trio.current_time)
     with opened(Rig()) as rig:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(tick, rig.pump, log, routes)
+            nursery.start_soon(tick, rig.pump, log.tick, routes)
             await trio.sleep(1.5)
             nursery.cancel_scope.cancel()
     assert not [step for route in routes for step in route.sessions.sweep()]

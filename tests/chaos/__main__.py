@@ -5,6 +5,7 @@ It ends with 1 where a record is lost with proxies, and where the brokers fail t
 
 import argparse
 import json
+import os
 import shutil
 import statistics
 import sys
@@ -22,6 +23,8 @@ from tests.matrix.brokers import BROKERS
 def main() -> int:
     """Run the command; returns its exit code."""
     options = _options()
+    # All proxies get it, and no broker or client.
+    os.environ["LEADER_HINTS_WORKERS"] = str(options.workers)
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-chaos-"))
     print(f"seed {options.seed}", flush=True)
     arms = (True, False) if options.baseline else (True,)
@@ -55,6 +58,7 @@ def _options() -> argparse.Namespace:
         "--no-baseline", dest="baseline", action="store_false", help="only with proxies"
     )
     parser.add_argument("--json", type=Path, help="write the figures here too")
+    parser.add_argument("--workers", type=int, default=1, help="of each proxy")
     return parser.parse_args()
 
 

@@ -14,7 +14,8 @@ HEAD: Final = """\
 
 Logs go to standard error: text on a terminal, otherwise a JSON object on each line. Each line has
 `event`, which is its name, `level`, `timestamp` (UTC), and the fields below. `log.levels` sets the
-lowest level of each subsystem: with `hints: debug` each hint is logged.
+lowest level of each subsystem: with `hints: debug` each hint is logged. With the setting `workers`
+lines about a connection also have `worker`, the number of the process that has it.
 
 [Troubleshooting](troubleshooting.md#log-lines) says how to act on warnings and errors.
 

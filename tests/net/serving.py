@@ -40,20 +40,22 @@ class Rounds:
             await trio.lowlevel.checkpoint()
 
 
-async def until_true(condition: Callable[[], Any]) -> Any:
+async def until_true(condition: Callable[[], Any], seconds: float = _SECONDS) -> Any:
     """Wait until a condition has a true value; return it."""
-    with trio.fail_after(_SECONDS):
+    with trio.fail_after(seconds):
         while not (value := condition()):  # noqa: ASYNC110 - a log has no event to wait for
             await trio.sleep(0.002)
     return value
 
 
 @asynccontextmanager
-async def serving(settings: Settings, log: Log) -> AsyncIterator[list[Address]]:
-    """A running app, and where its routes listen."""
+async def serving(
+    settings: Settings, log: Log, seconds: float = _SECONDS
+) -> AsyncIterator[list[Address]]:
+    """A running app, and where its routes listen. ``seconds``: for it to begin."""
     async with trio.open_nursery() as nursery:
         nursery.start_soon(app.serve, settings)
-        await until_true(lambda: len(log.events("listening")) == len(settings.routes))
+        await until_true(lambda: len(log.events("listening")) == len(settings.routes), seconds)
         yield [Address.parse(line["listen"]) for line in log.events("listening")]
         nursery.cancel_scope.cancel()
 

@@ -459,6 +459,18 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
     (events.TakeoverBegun(successor=7), "info", "takeover_begun", {"successor": 7}),
     (events.TakeoverFailed(error="gone"), "warning", "takeover_failed", {"error": "gone"}),
     (events.TakenOver(predecessor=6), "info", "taken_over", {"predecessor": 6}),
+    (
+        events.WorkerBegan(worker=1, process=70),
+        "info",
+        "worker_began",
+        {"worker": 1, "process": 70},
+    ),
+    (
+        events.WorkerEnded(worker=2, process=71, links=5, reason="signal 9"),
+        "error",
+        "worker_ended",
+        {"worker": 2, "process": 71, "links": 5, "reason": "signal 9"},
+    ),
 ]
 
 
@@ -491,6 +503,19 @@ def test_an_event_is_one_line_with_its_fields(
     assert line == {"event": name, "level": level, **values}
 
 
+def test_a_line_says_which_worker_it_comes_from() -> None:
+    stream = io.StringIO()
+    configure_logs("debug", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("debug"), 20, lambda: 0.0)
+    workers = {"r": 2, "s": 0}
+    log.worker_of = lambda event: workers[event.route]  # type: ignore[union-attr]
+    for route in workers:
+        log.take(events.ClientRefused(route=route, client="h:1", reason="no TLS"))
+
+    lines = map(json.loads, stream.getvalue().splitlines())
+    assert [line.get("worker") for line in lines] == [2, None]
+
+
 def test_every_event_there_is_was_looked_at() -> None:
     assert {type(event) for event, *_ in _LINES} == set(get_args(events.Event))
 
@@ -520,7 +545,14 @@ def test_each_subsystem_has_a_level_of_its_own() -> None:
         "topic_ids_withheld",
         "topics_hidden",
     }
-    errors = {"link_failed", "task_failed", "admin_failed", "accept_failed", "event_loop_stalled"}
+    errors = {
+        "link_failed",
+        "task_failed",
+        "admin_failed",
+        "accept_failed",
+        "event_loop_stalled",
+        "worker_ended",
+    }
     assert written == errors | of_hints | of_subscription
 
 

@@ -46,6 +46,7 @@ def watched(
         lambda route: Upstream(None if route.mode is Mode.OFF else True),
         lambda: Load(tasks=9, exchanges=iter((5, 3)), held=7, kept_bytes=6, queued_bytes=5),
         lambda: [(route.name, "client_tls", EXPIRY) for route in routes],
+        lambda: 2,
     )
 
 

@@ -28,3 +28,8 @@ def test_what_is_none_is_refused(value: Any) -> None:
 def test_in_the_environment_they_are_one_text() -> None:
     layer = environment_layer({"LEADER_HINTS_RACKS": "1=eu-1a,2=eu-1b"})
     assert settings_of(**layer.values).racks_by_node == {1: "eu-1a", 2: "eu-1b"}
+
+
+def test_workers_know_nothing_of_replicas() -> None:
+    with pytest.raises(ValidationError, match="closest_replica needs workers: 1"):
+        settings_of(closest_replica="observe", workers=2)

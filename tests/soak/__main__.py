@@ -1,6 +1,7 @@
 """Have thousands of connections come and go through a proxy; end with 1 where any is kept."""
 
 import argparse
+import os
 import random
 import resource
 import statistics
@@ -55,6 +56,7 @@ class Failure(AssertionError):
 def main() -> int:
     """Run the command; returns its exit code."""
     options = _options()
+    os.environ["LEADER_HINTS_WORKERS"] = str(options.workers)
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, _DESCRIPTORS), hard))
     print(f"seed {options.seed}", flush=True)
@@ -68,6 +70,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--connections", type=int, default=2000, help="that come and go")
     parser.add_argument("--pause", type=float, default=10.0, help="mean seconds between requests")
     parser.add_argument("--links", type=int, default=9000, help="at once, in the second part")
+    parser.add_argument("--workers", type=int, default=1, help="of each proxy")
     return parser.parse_args()
 
 

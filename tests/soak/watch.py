@@ -1,6 +1,5 @@
 """What is pending in a proxy, by its own counts and the system's."""
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -46,7 +45,7 @@ def pending(proxy: ProxyProcess) -> Pending:
         proxy.metric("leader_hints_kept_bytes"),
         proxy.metric("leader_hints_queued_bytes"),
         proxy.metric("leader_hints_tasks"),
-        len(os.listdir(f"/proc/{proxy.pid}/fd")),
+        int(proxy.metric("process_open_fds")),
     )
 
 

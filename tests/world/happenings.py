@@ -18,6 +18,8 @@ UNTIL = 11.0
 #: Seeds from which on half of the worlds hold errors that can carry no hint: those before stay as
 #: they are, since tests and mutants name them.
 SETTLING_FROM = 100_000
+#: Seeds from which on, up to those with racks, the links of each process are in two workers.
+WORKERS_FROM = 200_000
 #: Seeds from which on every other world has racks, and consumers that name theirs. None of them is
 #: one in which links may keep little: that is drawn for fewer clients.
 RACKS_FROM = 300_000
@@ -60,7 +62,8 @@ class Profile:
     are held until all brokers name the leader. ``late``: a defect that is planted: proxies pass
     each error that they need not hold that many seconds later, and do not count that as a hold.
     ``budget``: bytes that the links of a process may keep together. ``racks``: each broker is in a
-    rack of its own, and consumers are sent to the replica in theirs.
+    rack of its own, and consumers are sent to the replica in theirs. ``workers``: in how many
+    workers of each process links are, 1: in the process itself.
     """
 
     kraft: bool
@@ -84,6 +87,7 @@ class Profile:
     late: float = 0.0
     budget: int = _ENOUGH
     racks: bool = False
+    workers: int = 1
 
     def __str__(self) -> str:
         mode = "KRaft" if self.kraft else "ZooKeeper"
@@ -97,6 +101,7 @@ class Profile:
             f"{f', crossed: {self.crossed}' if self.crossed else ''}"
             f"{', synthetic ids' if self.synthesize else ''}{', a rogue' if self.rogue else ''}"
             f"{', settled errors' if self.settle else ''}{', racks' if self.racks else ''}"
+            f"{f', {self.workers} workers' if self.workers > 1 else ''}"
             f"{f', upgraded to {self.later}' if self.later else ''}"
             f"{f', {self.slots} fetch sessions' if self.slots < 1000 else ''}"
             f"{f', errors {self.late:g} s late' if self.late else ''}"
@@ -139,6 +144,7 @@ def profile(seed: int) -> Profile:
         budget=_LITTLE if seed % 10 == _TIGHT else _ENOUGH,
         settle=seed >= SETTLING_FROM and random.Random(f"{seed} settle").random() < 0.5,
         racks=seed >= RACKS_FROM and seed % 2 == 0,
+        workers=2 if WORKERS_FROM <= seed < RACKS_FROM else 1,
     )
     return replace(_special(drawn, draw), slots=draw.choice([1000, 1000, 1000, 1000, 1, 0]))
 

@@ -4,9 +4,10 @@ All that the world knows of the proxy's classes is in this file.
 """
 
 import math
+import socket
 from collections import Counter, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, cast
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple, Protocol, cast
 
 import trio
 
@@ -27,7 +28,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting, Recovery
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
@@ -35,12 +36,18 @@ from leader_hints.core.link.link import Link
 from leader_hints.core.mode import Mode
 from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
+from leader_hints.core.sessions.fetch_sessions import FetchSessions
+from leader_hints.core.workers.codec import decode, encode
+from leader_hints.core.workers.messages import FromWorker, LinkBegan, Message, ToWorker
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
+from leader_hints.net.brokers.reachability import Reachability
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from leader_hints.net.workers.parent_side import ParentSide, Worker
+from leader_hints.net.workers.worker_side import WorkerSide
 from tests.core.rules import DEFAULT_RULES
 from tests.harness.resolver import ResolverTo
 from tests.world.model.truth import Leader
@@ -57,6 +64,9 @@ _RULES = DEFAULT_RULES
 DEADLINE, KRAFT_DEADLINE = _RULES.deadline, _RULES.kraft
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
+#: Seconds for which a message of a worker is under way, or one to it, at most.
+LAG = 0.005
+_LAGS = tuple(LAG * tenth / 10 for tenth in (0, 7, 1, 10, 3, 0, 5))
 
 
 class Hold(NamedTuple):
@@ -94,9 +104,9 @@ class Proxy:
     got no hint since they might not keep it.
 
     ``behind``: the nodes of the brokers behind the routes, where they are crossed. ``broker_at``:
-    the broker that is there now. ``large``, ``synthesize``, ``settle``, ``late`` and ``budget``:
-    see :class:`tests.world.happenings.Profile`. ``racks``: of all nodes, where consumers are sent
-    to the replica in theirs.
+    the broker that is there now. ``large``, ``synthesize``, ``settle``, ``late``, ``budget`` and
+    ``workers``: see :class:`tests.world.happenings.Profile`. ``racks``: of all nodes, where
+    consumers are sent to the replica in theirs.
     """
 
     def __init__(
@@ -113,6 +123,7 @@ class Proxy:
         late: float,
         budget: int,
         racks: Mapping[int, str],
+        workers: int,
     ) -> None:
         self.name = name
         self.nodes = nodes
@@ -132,10 +143,8 @@ class Proxy:
         self._listens_at = network.schedule.now + (IDS_WAIT if synthesize else 0.0)
         self._network = network
         self._shared = memoryview(bytearray(_BUFFER))
-        self._budget = Budget(budget // 2, budget)
         self.exceeded: list[tuple[float, int]] = []
         self.forgone: list[float] = []
-        self._recovery = Recovery([])
         self._links: dict[int, _Relay] = {}
         self._numbers = 0
         self.running = True
@@ -150,7 +159,7 @@ class Proxy:
         self._routes = {node: Route(f"r{node}", Mode.ON, config) for node in nodes}
         upstreams = {node: Address(*upstream(behind.get(node, node))) for node in nodes}
         self._timer = HoldTimer(HoldQueue(_RULES), self._emit)
-        self._timer.settle = self._settle
+        self._timer.settle = self.settle
         settings = PollerSettings(
             client=ClientSoftware("leader-hints", "1"),
             poll=POLL,
@@ -173,11 +182,40 @@ class Proxy:
         )
         # Work is done in turns by the machine's clock, which is none of the world's.
         self._refresher._answers.slices._seconds = math.inf
+        #: Where links are: in this process, or in workers of it.
+        self._seats: list[_Seat] = [_Here(self._routes, self._timer, self._refresher, budget)]
+        self._side: ParentSide | None = None
+        if workers > 1:
+            self._side = self._parent_side(workers, upstreams)
+            self._seats = [
+                _Elsewhere(self, network, self._side, number, config, budget // workers)
+                for number in range(1, workers + 1)
+            ]
         self._watch = RouteWatch(
             [Watched(route, upstreams[node], connectors) for node, route in self._routes.items()],
             cast(OwnConnections, _OwnConnections(self)),
             self._emit,
         )
+
+    def _parent_side(self, workers: int, upstreams: Mapping[int, Address]) -> ParentSide:
+        routes = [*self._routes.values()]
+        return ParentSide(
+            routes,
+            workers,
+            lambda route: Address("", 0),
+            self._timer,
+            self._refresher,
+            self._recovery(routes),
+            Reachability(self._refresher.reached, self._refresher.missed, self._emit),
+            trio.open_tcp_stream,
+            0,
+            lambda event, _: self._emit(event),
+            lambda lost: None,
+        )
+
+    def _recovery(self, routes: Sequence[Route]) -> Recovery:
+        self._recoveries = Recovery(routes, trio.current_time)
+        return self._recoveries
 
     def start(self, nursery: trio.Nursery) -> None:
         """Hold, poll and refresh in ``nursery`` until :meth:`stop`."""
@@ -191,6 +229,10 @@ class Proxy:
                 nursery.start_soon(self._timer.run)
                 nursery.start_soon(self._refresher.run)
                 nursery.start_soon(self._watch.run)
+                if self._side is not None:
+                    nursery.start_soon(self._side.run)
+                for seat in self._seats:
+                    nursery.start_soon(seat.run)
 
     def stop(self) -> None:
         """End the process, and all its connections."""
@@ -246,8 +288,9 @@ class Proxy:
         """Iterate over what is still kept of former requests."""
         if self._timer.queue.held:
             yield f"{self._timer.queue.held} responses are held"
-        if self._budget.used:
-            yield f"{self._budget.used} bytes of the links' budget are used"
+        for seat in self._seats:
+            if seat.budget.used:
+                yield f"{seat.budget.used} bytes of the links' budget are used"
 
     # Connections.
 
@@ -268,19 +311,20 @@ class Proxy:
         if broker is None:
             client.close()
             return True
-        route = self._routes[node]
         self._numbers += 1
+        seat = self._seats[self._numbers % len(self._seats)]
+        number = seat.begin(node, self._numbers)
         link = Link(
-            route,
-            self._numbers,
+            seat.routes[node],
+            number,
             self._shared,
-            self._budget,
-            self._recovery,
+            seat.budget,
+            seat.recovery,
             largest_request=1 << 20,
             requests_in_flight=1000,
         )
-        self._links[self._numbers] = _Relay(self, node, link, client, broker)
-        self._refresher.reached(route, "")
+        self._links[number] = _Relay(self, node, link, client, broker, seat)
+        self._refresher.reached(self._routes[node], "")
         return True
 
     def responded(self, relay: "_Relay") -> None:
@@ -288,28 +332,29 @@ class Proxy:
         state = relay.link.state
         snooped, state.snooped = state.snooped, []
         for version, payload in () if self._large else snooped:
-            self._refresher.snooped(state.route, version, payload)
+            relay.seat.snoop(state.route, version, payload)
         lacking, state.topic_ids.lacking = state.topic_ids.lacking, []
         if lacking:
-            self._refresher.look_up_ids(state.route, lacking)
+            relay.seat.lack(state.route, lacking)
         self.told(relay)
         if state.topic_ids.outdated and relay.link.matched and relay.link.resting:
             relay.close()
 
     def doubted(self, relay: "_Relay") -> None:
         """Take it that a client had no id although it may have a synthetic one."""
-        self._refresher.doubt(relay.link.state.route)
+        relay.seat.doubt(relay.link.state.route)
 
     def told(self, relay: "_Relay") -> None:
         """Take a link's events."""
         events, relay.link.state.events = relay.link.state.events, []
-        self._timer.emit(events)
-        if self._budget.used > self._budget.total:
-            self.exceeded.append((self.now, self._budget.used))
+        relay.seat.holds.emit(events)
+        used = sum(seat.budget.used for seat in self._seats)
+        if used > sum(seat.budget.total for seat in self._seats):
+            self.exceeded.append((self.now, used))
 
-    def submit(self, held: Held) -> list[LeaderHint | None] | None:
+    def submit(self, relay: "_Relay", held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
-        hints = self._timer.submit(held)
+        hints = relay.seat.holds.submit(held)
         if hints is None or not self._late:
             return hints
         self._network.schedule.after(self._late, self._pass_late, held, hints)
@@ -320,7 +365,7 @@ class Proxy:
         if relay is not None:
             relay.pass_late(hints)
 
-    def _settle(self, decided: Iterable[tuple[Held, list[LeaderHint | None]]]) -> None:
+    def settle(self, decided: Iterable[tuple[Held, list[LeaderHint | None]]]) -> None:
         for held, hints in decided:
             relay = self._links.get(held.link.number)
             if relay is not None:
@@ -332,7 +377,7 @@ class Proxy:
         if self._links.pop(number, None) is not None:
             self.told(relay)
             relay.link.close()
-            self._timer.forget(number)
+            relay.seat.holds.forget(number)
 
     def _emit(self, event: Event) -> None:
         if isinstance(event, _DEFECTS):
@@ -343,6 +388,9 @@ class Proxy:
             if event.reason == MissReason.BUDGET:
                 self.forgone.append(self.now)
         elif isinstance(event, LeaderChange):
+            if self._side is not None:
+                self._recoveries.take(event)
+                self._side.telling.take(event)
             leader = Leader(event.leader, event.epoch)
             self.moves.append(
                 Learnt(self.now, event.topic, event.partition, event.epoch_before, leader)
@@ -353,9 +401,132 @@ class Proxy:
         self.defects.append((self.now, text))
 
     @property
+    def parent_routes(self) -> Collection[Route]:
+        """The routes as the process that decides has them."""
+        return self._routes.values()
+
+    @property
     def now(self) -> float:
         """Seconds since the world began."""
         return self._network.schedule.now
+
+
+class _Holds(Protocol):
+    def submit(self, held: Held) -> list[LeaderHint | None] | None: ...
+    def forget(self, link: int) -> None: ...
+    def emit(self, events: Sequence[Event]) -> None: ...
+
+
+class _Seat(Protocol):
+    """Where links are, and whom they tell what. ``routes``: by node."""
+
+    routes: Mapping[int, Route]
+    budget: Budget
+
+    @property
+    def holds(self) -> _Holds: ...
+    @property
+    def recovery(self) -> Awaiting: ...
+    def begin(self, node: int, number: int) -> int: ...
+    def snoop(self, route: Route, version: int, payload: bytes) -> None: ...
+    def lack(self, route: Route, ids: Collection[bytes]) -> None: ...
+    def doubt(self, route: Route) -> None: ...
+    async def run(self) -> None: ...
+
+
+class _Here:
+    """Links are in the process that decides."""
+
+    def __init__(
+        self, routes: Mapping[int, Route], timer: HoldTimer, refresher: Refresher, budget: int
+    ) -> None:
+        self.routes = routes
+        self.budget = Budget(budget // 2, budget)
+        self.holds = timer
+        self.recovery = Recovery([])
+        self.snoop = refresher.snooped
+        self.lack = refresher.look_up_ids
+        self.doubt = refresher.doubt
+
+    def begin(self, node: int, number: int) -> int:
+        return number
+
+    async def run(self) -> None:
+        pass
+
+
+class _Lagging:
+    """One direction of a channel: messages come in their order, some time later."""
+
+    def __init__(self, network: Network, take: Callable[[Message], None]) -> None:
+        self._schedule = network.schedule
+        self._take = take
+        self._sent = 0
+        self._last = 0.0
+
+    def send(self, message: Message) -> None:
+        self._sent += 1
+        lag = _LAGS[self._sent % len(_LAGS)]
+        self._last = max(self._last, self._schedule.now + lag)
+        self._schedule.at(self._last, self._come, encode(message))
+
+    def _come(self, data: bytes) -> None:
+        self._take(decode(data))
+
+
+class _Elsewhere:
+    """Links are in a worker, which learns what it knows some milliseconds later."""
+
+    def __init__(
+        self,
+        proxy: Proxy,
+        network: Network,
+        side: ParentSide,
+        number: int,
+        config: RouteConfig,
+        budget: int,
+    ) -> None:
+        self.routes: Mapping[int, Route] = {
+            node: Route(f"r{node}", Mode.ON, config) for node in proxy.nodes
+        }
+        for route in self.routes.values():
+            route.sessions = FetchSessions(moves=True)
+        self.budget = Budget(budget // 2, budget)
+        self._proxy = proxy
+        self._parent = side
+        back, forth = _Lagging(network, self._said), _Lagging(network, self._told)
+
+        def told(message: ToWorker, sock: socket.socket | None) -> None:
+            forth.send(message)
+
+        self._worker = Worker(number, told)
+        self._back = back
+        by_name = {route.name: route for route in self.routes.values()}
+        longest = max(DEADLINE, KRAFT_DEADLINE) + _RULES.grace
+        self._side = WorkerSide(by_name, back.send, lambda: False, longest, trio.current_time)
+        self.holds, self.recovery = self._side.holds, self._side.recovery
+        self.snoop, self.lack, self.doubt = self._side.snoop, self._side.lack, self._side.doubt
+        self.holds.settle = proxy.settle
+        for _ in side.joining(self._worker):
+            pass
+        self._worker.ready.set()
+
+    def begin(self, node: int, number: int) -> int:
+        route = next(r for r in self._proxy.parent_routes if r.name == self.routes[node].name)
+        link = self._parent.links.begin(route, self._worker)
+        self._back.send(LinkBegan(link))
+        return link
+
+    def _said(self, message: Message) -> None:
+        if self._proxy.running:
+            self._parent.take(self._worker, cast(FromWorker, message))
+
+    def _told(self, message: Message) -> None:
+        if self._proxy.running:
+            assert self._side.takes(cast(ToWorker, message)), message
+
+    async def run(self) -> None:
+        await self.holds.run()
 
 
 class _OwnConnections:
@@ -377,8 +548,11 @@ class _OwnConnections:
 class _Relay:
     """What the pump is in a process: it moves a link's bytes."""
 
-    def __init__(self, proxy: Proxy, node: int, link: Link, client: End, broker: End) -> None:
+    def __init__(
+        self, proxy: Proxy, node: int, link: Link, client: End, broker: End, seat: "_Seat"
+    ) -> None:
         self.link = link
+        self.seat = seat
         self._proxy = proxy
         self._node = node
         self._client = client
@@ -433,7 +607,7 @@ class _Relay:
                 self._send(responses.resume())
                 continue
             key = responses.held.key
-            hints = self._proxy.submit(responses.held)
+            hints = self._proxy.submit(self, responses.held)
             if hints is None:
                 self._since, self._key = self._proxy.now, int(key)
                 break

@@ -19,6 +19,7 @@ from tests.world.happenings import (
     NODES,
     RACKS_FROM,
     SETTLING_FROM,
+    WORKERS_FROM,
     Happening,
     Profile,
     happenings,
@@ -45,6 +46,8 @@ _WORLDS = 60
 _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
 #: And in half of which there are racks, and consumers that are sent to the replica in theirs.
 _RACKS = range(RACKS_FROM, RACKS_FROM + 20)
+#: And more, in which links are in two workers.
+_WITH_WORKERS = range(WORKERS_FROM, WORKERS_FROM + 40)
 _IN_EACH = 10
 _SEED = 11
 #: Prints a digest of all bytes that are sent in a world without the comparison with others.
@@ -67,10 +70,15 @@ print(sent.hexdigest())
 """
 
 
-@pytest.mark.parametrize(
-    "first",
-    [*range(0, _WORLDS, _IN_EACH), *_SETTLING[::_IN_EACH], *_RACKS[::_IN_EACH]],
-)
+_FIRST = [
+    *range(0, _WORLDS, _IN_EACH),
+    *_SETTLING[::_IN_EACH],
+    *_WITH_WORKERS[::_IN_EACH],
+    *_RACKS[::_IN_EACH],
+]
+
+
+@pytest.mark.parametrize("first", _FIRST)
 def test_no_rule_breaks(first: int) -> None:
     for seed in range(first, first + _IN_EACH):
         life = live(seed)
@@ -90,6 +98,14 @@ def _readers(seed: int) -> list[RackReader]:
     world = World(seed, of, (), proxied=True)
     world.run()
     return world.rack_readers
+
+
+def test_links_of_both_workers_get_hints() -> None:
+    worlds = [live(WORKERS_FROM + number).lived.world for number in range(4)]
+    links = {hold.link for of in worlds for proxy in of.proxies for hold in proxy.holds}
+    assert {link % 2 for link in links} == {0, 1}
+    told = [seen for of in worlds for client in of.clients for seen in client.seen if seen.hint]
+    assert told
 
 
 @pytest.mark.parametrize("seed", range(2))

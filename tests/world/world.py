@@ -186,6 +186,7 @@ class World:
             late=self.profile.late,
             budget=self.profile.budget,
             racks=RACKS if self.profile.racks else {},
+            workers=self.profile.workers,
         )
         self.proxies.append(proxy)
         self.begun.append(self.schedule.now)

@@ -13,6 +13,8 @@ Bugs about the start and end of a process, and about how its parts are joined, a
 - start_check: what `run` would refuse, found by `config check`.
 - switch_file: what the kill switch has set, for the next process.
 - admin_view: what the admin server's pages show and change.
+
+Its folder: workers (more processes that serve links).
 """
 
 from leader_hints.app.process import hold, run, serve

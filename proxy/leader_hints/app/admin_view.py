@@ -56,7 +56,14 @@ class AdminView:
         """
         parts = self._parts
         pages = AdminPages(
-            parts.metrics, self.status, self.clients, self.ready, self.modes, self.switch, more
+            parts.metrics,
+            self.status,
+            self.clients,
+            self.ready,
+            self.modes,
+            self.switch,
+            more,
+            parts.fresh,
         )
 
         async def answer(request: Request) -> Reply:
@@ -90,13 +97,15 @@ class AdminView:
 
     async def _look_at_brokers(self) -> Mapping[str, str]:
         parts, table = self._parts, self._parts.table
+        if parts.workers is not None and not parts.workers.ready:
+            return {route.name: "no worker process serves" for route in table.routes}
         connectors = parts.security.connectors
         routes = [
             (route, upstream, connectors[route.name].upstream)
             for route, upstream in table.with_upstreams()
             if route.name not in table.left
         ]
-        unreachable = parts.joining.unreachable
+        unreachable = parts.reach.unreachable
         asked = [*unreachable]
         readiness = Readiness(routes, parts.upstream, OWN_NAME, parts.pump.urgent)
         reasons = await readiness.check()
@@ -113,12 +122,13 @@ class AdminView:
         """
         while True:
             await trio.sleep(_LOOK)
-            if self._parts.joining.unreachable:
+            if self._parts.reach.unreachable:
                 await self._brokers.result()
 
     async def status(self) -> bytes:
         """Return the status of the process as a JSON document."""
         parts, table = self._parts, self._parts.table
+        await parts.fresh()
         addresses = {
             route.name: (table.bound.get(route.name, ""), str(upstream))
             for route, upstream in table.with_upstreams()
@@ -183,7 +193,7 @@ class AdminView:
         if route.config.relays_tls:
             return "client_tls.mode is pass: TLS goes through unread, so hints can only be off"
         parts.observers.emit(HintsSwitched(route=route.name, before=before, hints=mode))
-        parts.hold_timer.switch(route, mode)
+        parts.switch(route, mode)
         if mode is not Mode.OFF:
             parts.refresher.follow(route, parts.table.upstream(route))
         return None

@@ -5,7 +5,7 @@ Tested in ``tests/app/test_process.py``.
 
 import contextlib
 import socket
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from functools import partial
 
 import trio
@@ -18,12 +18,12 @@ from leader_hints.core.events import (
     Event,
     LimitReached,
     RouteLoops,
-    UpstreamUnreachable,
 )
 from leader_hints.core.route import Route
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_stream import peer_of
 from leader_hints.net.brokers.own_connections import Made, OwnConnections
+from leader_hints.net.brokers.reachability import Reach
 from leader_hints.net.clients.handshake import Admitted, RefusedError, peer_name
 from leader_hints.net.clients.preamble import TlsSession
 from leader_hints.net.clients.reset import turn_away
@@ -38,6 +38,8 @@ from leader_hints.net.tls.route_security import Security
 #: already, and to be woken once for every 16 KB costs as much as to move them.
 _UNSENT = 1 << 20
 
+#: Connects to a broker: address, seconds that it may take, and what for.
+OpenLink = Callable[..., Awaitable[trio.SocketStream]]
 #: Puts something between a client and its link; returns what replaces the client.
 Interpose = Callable[[Route, trio.SocketStream], trio.SocketStream]
 
@@ -47,10 +49,9 @@ class Joining:
 
     ``admission``: limits of connections. ``poller``: the pump's, if some socket may speak TLS.
     ``bound``: the routes' listening addresses, by route name. ``patience``: seconds to connect to a
-    broker. ``reached``: called with the IP address when a route's broker was connected to,
-    ``missed``: when it could not be, for the first time since. ``own``: the connections that this
-    process makes itself. ``turns``: those of handshakes.
-    ``unreachable``: by route name why its broker took no connection, since the last that it took.
+    broker. ``reach``: what becomes of attempts to do so. ``own``: the connections that this
+    process makes itself. ``turns``: those of handshakes. ``hand_over``: takes the clients of a
+    process that has others join them, and returns whether it could; ``None``: it joins them itself.
     """
 
     def __init__(
@@ -62,8 +63,7 @@ class Joining:
         bound: dict[str, str],
         patience: float,
         interpose: Interpose,
-        reached: Callable[[Route, str], None],
-        missed: Callable[[Route], None],
+        reach: Reach,
         emit: Callable[[Event], None],
     ) -> None:
         self.admission = admission
@@ -74,11 +74,11 @@ class Joining:
         self._bound = bound
         self._patience = patience
         self._interpose = interpose
-        self._reached = reached
-        self._missed = missed
+        self._reach = reach
         self._emit = emit
-        self.unreachable: dict[str, str] = {}
         self.own = OwnConnections()
+        self.open_broker: OpenLink = self.own.open
+        self.hand_over: Callable[[Route, trio.SocketStream], bool] | None = None
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
         """Join a client to the broker of a route, or turn it away."""
@@ -95,7 +95,7 @@ class Joining:
             await turn_away(client)
 
     async def join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
-        """Connect to the broker and hand both sockets to the pump.
+        """Have a client joined to its broker, if no limit forbids that.
 
         A client that is refused for what it sends is closed; false if its broker is at fault, or
         a limit: another broker may take it.
@@ -104,9 +104,25 @@ class Joining:
         if limit is not None:
             self._emit(LimitReached(route=route.name, limit=limit, client=peer_name(client)))
             return False
+        if self.hand_over is not None:
+            return self.hand_over(route, client)
+        return await self.connect(route, upstream, client)
+
+    async def connect(
+        self,
+        route: Route,
+        upstream: Address,
+        client: trio.SocketStream,
+        number: int | None = None,
+    ) -> bool:
+        """Connect to the broker and hand both sockets to the pump.
+
+        ``number``: of the link; see :meth:`leader_hints.net.pump.pump.Pump.adopt`. Returns as
+        :meth:`join`.
+        """
         route.traffic.connecting += 1
         try:
-            return await self._connect(route, upstream, client)
+            return await self._connect(route, upstream, client, number)
         except OSError as error:
             # No room to watch the client during its handshake.
             self._report_accept_failed(route, error)
@@ -114,7 +130,9 @@ class Joining:
         finally:
             route.traffic.connecting -= 1
 
-    async def _connect(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+    async def _connect(
+        self, route: Route, upstream: Address, client: trio.SocketStream, number: int | None
+    ) -> bool:
         try:
             name, session = await self._admit(route, client)
         except RefusedError as error:
@@ -126,20 +144,19 @@ class Joining:
         connector = self._security.connectors[route.name].upstream
         # One that takes none may be tried by many clients for long: short turns would cost CPU with
         # each message of all links.
-        is_down = route.name in self.unreachable
+        is_down = self._reach.is_down(route)
         try:
             with contextlib.nullcontext() if is_down else self._pump.urgent():
                 broker, broker_session = await connector.open_for_link(
                     upstream,
                     self._patience,
-                    partial(self.own.open, made=Made(route.name)),
+                    partial(self.open_broker, made=Made(route.name, number)),
                     self.turns.turn,
                 )
         except BrokerError as error:
-            self._report_unreachable(route, upstream, str(error))
+            self._reach.fails(route, upstream, str(error))
             return False
-        self.unreachable.pop(route.name, None)
-        self._reached(route, peer_of(broker))
+        self._reach.serves(route, peer_of(broker))
         try:
             client = self._interpose(route, client)
         except OSError as error:
@@ -148,7 +165,7 @@ class Joining:
             return False
         try:
             ends = self._transport(client, session), self._transport(broker, broker_session)
-            self._pump.adopt(route, *ends, name)
+            self._pump.adopt(route, *ends, name, number)
         except OSError as error:
             self._report_accept_failed(route, error)
         return True
@@ -175,14 +192,6 @@ class Joining:
         reason = (error.strerror or str(error)).lower()
         # Its listener may be closed by now, since its broker has left.
         self._emit(AcceptFailed(listen=self._bound.get(route.name, ""), error=reason))
-
-    def _report_unreachable(self, route: Route, upstream: Address, error: str) -> None:
-        """Report it once until a connection is made again: clients try many times a second."""
-        if route.name in self.unreachable:
-            return
-        self.unreachable[route.name] = error
-        self._missed(route)
-        self._emit(UpstreamUnreachable(route=route.name, upstream=str(upstream), error=error))
 
 
 def _detached(stream: trio.SocketStream) -> socket.socket:

@@ -4,7 +4,7 @@ Tested in ``tests/app/test_process.py``.
 """
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Protocol
 
@@ -22,8 +22,11 @@ from leader_hints.app.part_settings import (
     pump_limits,
 )
 from leader_hints.app.route_table import RouteTable
+from leader_hints.app.workers.cores import worker_count
+from leader_hints.app.workers.front import Workers
 from leader_hints.core.admission import Admission
 from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.events import Event
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.link.budget import Budget
@@ -31,6 +34,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.client_capabilities import client_table
 from leader_hints.net.admin.admin_pages import MorePages
+from leader_hints.net.brokers.reachability import Reachability
 from leader_hints.net.journal.journal_opening import open_journal
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
@@ -80,7 +84,10 @@ class RouteSource(Protocol):
 
 
 class Parts:
-    """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere."""
+    """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere.
+
+    Large because each part of a process is an attribute.
+    """
 
     def __init__(self, settings: Settings, source: RouteSource) -> None:
         self.settings = settings
@@ -100,16 +107,18 @@ class Parts:
         self.hold_timer = HoldTimer(hold_queue, emit)
         self.refresher = self._make_refresher(source)
         self.watched = self._make_watched(counts, hold_queue, budget)
-        self.metrics = Metrics(self.watched)
+        self.metrics = Metrics(self.watched, self._processes)
         decrypts = self.security.decrypts or source.speaks_tls
         poller = KeepingPoller(make_poller()) if decrypts else None
         self.pump = self._make_pump(budget, poller)
         self.hold_timer.settle = self.pump.settle
         self.listeners = Listeners(self.pump, emit, ListeningSockets())
+        self.reach = Reachability(self.refresher.reached, self.refresher.missed, emit)
         self.joining = self._make_joining(source, poller)
         takers = self.recovery.take, counts.take, self.history.take, self.metrics.take
         self.observers.add(*takers, self.log.take)
         software = own_software()
+        self.workers = self._make_workers(emit)
         self.journal = open_journal(settings, self.table.routes, software, self.metrics, emit)
         if self.journal is not None:
             self.observers.add(self.journal.take)
@@ -123,8 +132,58 @@ class Parts:
         """
         if route.name in self.table.left:
             return Upstream(None, "has left the cluster")
-        refused = self.joining.unreachable.get(route.name)
+        refused = self.reach.unreachable.get(route.name)
         return self.refresher.upstream(route) if refused is None else Upstream(False, refused)
+
+    def _make_workers(self, emit: Callable[[Event], None]) -> Workers | None:
+        count = worker_count(self.settings)
+        if count == 1:
+            return None
+
+        def lost(events: int) -> None:
+            if self.journal is not None:
+                self.journal.lose(events)
+
+        workers = Workers(
+            count,
+            self.settings,
+            self.table.routes,
+            self.table.upstream,
+            self.hold_timer,
+            self.refresher,
+            self.recovery,
+            self.reach,
+            self.joining.own.open,
+            emit,
+            lost,
+        )
+        self.joining.hand_over = workers.hand_over
+        self.log.worker_of = workers.worker_of
+        self.observers.add(workers.take)
+        return workers
+
+    def switch(self, route: Route, mode: Mode) -> None:
+        """Change what a route does about hints."""
+        self.hold_timer.switch(route, mode)
+        if self.workers is not None:
+            self.workers.switched(route)
+
+    async def fresh(self) -> None:
+        """Return when what was counted by now is in the counters."""
+        if self.workers is not None:
+            await self.workers.fresh()
+
+    def _load(self, hold_queue: HoldQueue, budget: Budget) -> Load:
+        load = Load(
+            tasks=trio.lowlevel.current_statistics().tasks_living,
+            held=hold_queue.held,
+            kept_bytes=budget.used,
+            **self.pump.load()._asdict(),
+        )
+        return load if self.workers is None else self.workers.load(load)
+
+    def _processes(self) -> list[int]:
+        return self.workers.processes if self.workers is not None else []
 
     def _make_refresher(self, source: RouteSource) -> Refresher:
         asking = self.settings.subscription
@@ -151,13 +210,9 @@ class Parts:
             counts,
             self.refresher.clusters,
             self.upstream,
-            lambda: Load(
-                tasks=trio.lowlevel.current_statistics().tasks_living,
-                held=hold_queue.held,
-                kept_bytes=budget.used,
-                **self.pump.load()._asdict(),
-            ),
+            lambda: self._load(hold_queue, budget),
             self.security.certificates,
+            lambda: self.workers.ready if self.workers is not None else 0,
         )
 
     def _make_pump(self, budget: Budget, poller: KeepingPoller | None) -> Pump:
@@ -183,7 +238,6 @@ class Parts:
             self.table.bound,
             self.settings.connect_timeout,
             source.interpose,
-            self.refresher.reached,
-            self.refresher.missed,
+            self.reach,
             self.observers.emit,
         )

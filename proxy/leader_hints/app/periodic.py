@@ -1,6 +1,9 @@
-"""Work that is done again and again: expired links, forgotten sessions, the log's summaries."""
+"""Work that is done again and again: expired links, forgotten sessions, garbage, the log's
+summaries.
+"""
 
-from collections.abc import Iterator, Sequence
+import gc
+from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
@@ -16,13 +19,28 @@ _TICK = 1.0
 #: Seconds that count at most between two checks. In longer ones the process did not run: it was
 #: stopped, or its machine. What clients have sent meanwhile waits in their sockets.
 _COUNTED = 5.0
+#: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
+#: With Python's own figures a storm of leader moves, which makes many objects, has all of them
+#: looked through several times. Where very many are made, such as by 10,000 held responses, few of
+#: them are looked through at once, and all seldom.
+_GARBAGE = (10_000, 5, 40)
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
 
-async def tick(pump: Pump, log: EventLog, routes: Sequence[Route]) -> None:
-    """End expired links, free what is left of fetch sessions, and have the log write what it sums
-    up, until cancelled. ``routes``: may become more.
+def tune_garbage() -> None:
+    """Have garbage looked for seldom, and not among what was imported and built by now.
+
+    That stays: a full collection would look through all of it each time, and stop every link for
+    tens of milliseconds.
+    """
+    gc.freeze()
+    gc.set_threshold(*_GARBAGE)
+
+
+async def tick(pump: Pump, also: Callable[[], None], routes: Sequence[Route]) -> None:
+    """End expired links, free what is left of fetch sessions, and do what is to be done ``also``
+    about every second, until cancelled. ``routes``: may become more.
     """
     slices = TimeSlices()
     now, stopped = trio.current_time(), 0.0
@@ -30,7 +48,7 @@ async def tick(pump: Pump, log: EventLog, routes: Sequence[Route]) -> None:
         before, now = now, trio.current_time()
         stopped += max(now - before - _COUNTED, 0.0)
         await slices.take(_sweep(pump, [*routes], now - stopped))
-        log.tick()
+        also()
         await trio.sleep(_TICK)
 
 

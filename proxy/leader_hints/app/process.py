@@ -1,6 +1,5 @@
 """One process: start, signals, end."""
 
-import gc
 import os
 import signal
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +15,7 @@ from leader_hints.app.certificate_watch import CertificateWatch
 from leader_hints.app.drain import Drain
 from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
-from leader_hints.app.periodic import sum_up, tick
+from leader_hints.app.periodic import sum_up, tick, tune_garbage
 from leader_hints.app.replacement import Replacement
 from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.app.takeover import Takeover
@@ -41,11 +40,6 @@ from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.settings import Settings
 
-#: When garbage is looked for; see gc.set_threshold. What little there is of it in cycles can wait.
-#: With Python's own figures a storm of leader moves, which makes many objects, has all of them
-#: looked through several times. Where very many are made, such as by 10,000 held responses, few of
-#: them are looked through at once, and all seldom.
-_GARBAGE = (10_000, 5, 40)
 _TO_END = (signal.SIGTERM, signal.SIGINT)
 _SIGNALS = (*_TO_END, signal.SIGHUP, signal.SIGUSR2)
 #: Seconds between two checks whether all brokers are known, or all errors were reported.
@@ -119,10 +113,7 @@ async def serve(
     """
     name_look_ups.install()
     process = _process(settings, local, config, again)
-    # What was imported and built stays. A full collection would look through all of it each time,
-    # and stop every link for tens of milliseconds.
-    gc.freeze()
-    gc.set_threshold(*_GARBAGE)
+    tune_garbage()
     async with trio.open_nursery() as nursery:
         with trio.open_signal_receiver(*_SIGNALS) as signals:
             began()
@@ -156,7 +147,7 @@ async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: tri
             nursery.start_soon(process.replacement.start)
         elif number == signal.SIGHUP:
             # Beside it: a disk may hang, and the next signal must be handled.
-            process.certificates.renew()
+            process.renew_certificates()
             nursery.start_soon(process.read_settings_again)
         else:
             return
@@ -200,7 +191,8 @@ class _Process:
         """Start every task in ``nursery``; return when all listeners take connections."""
         parts = self._parts
         parts.observers.emit(self._starting())
-        _fit_to_descriptors(parts.joining.admission, parts.observers.emit)
+        workers = parts.workers.count if parts.workers is not None else 1
+        _fit_to_descriptors(parts.joining.admission, workers, parts.observers.emit)
         takes_over = self._takeover is not None and await self._takeover.begin()
         self._start_tasks(nursery)
         if not takes_over:
@@ -213,6 +205,8 @@ class _Process:
             with trio.move_on_after(self._settings.topic_ids_wait):
                 await parts.refresher.all_asked.wait()
         await self._source.meet_brokers()
+        if parts.workers is not None:
+            await parts.workers.serving()
         if self._takeover is not None:
             await self._takeover.replace(self._addresses())
         if takes_over:
@@ -229,6 +223,12 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replaced.wait()
             then()
+
+    def renew_certificates(self) -> None:
+        """Have all TLS files read again."""
+        self.certificates.renew()
+        if self._parts.workers is not None:
+            self._parts.workers.renew_certificates()
 
     async def read_settings_again(self) -> None:
         """Read the settings once more, and put in force what is safe."""
@@ -283,13 +283,15 @@ class _Process:
             )
             nursery.start_soon(keep_up, "watchdog", watchdog.run)
         nursery.start_soon(parts.pump.run)
+        if parts.workers is not None:
+            nursery.start_soon(parts.workers.run)
         handshakes = partial(parts.joining.turns.run, parts.pump.wake_on_readable)
         nursery.start_soon(keep_up, "handshakes", handshakes)
         nursery.start_soon(keep_up, "holds", parts.hold_timer.run, parts.pump.end_held)
         nursery.start_soon(parts.refresher.run)
         if parts.journal is not None:
             nursery.start_soon(parts.journal.run)
-        ticking = partial(tick, parts.pump, parts.log, parts.table.routes)
+        ticking = partial(tick, parts.pump, parts.log.tick, parts.table.routes)
         nursery.start_soon(keep_up, "tick", ticking)
         nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
         nursery.start_soon(self.certificates.run)
@@ -319,7 +321,10 @@ class _Process:
                 await self._keep_switch(_TO_HAND_OVER)
                 await self._takeover.leave()
             self._takeover.close()
-        await Drain(parts.pump, self._settings.drain, routes).run()
+        if parts.workers is not None:
+            await parts.workers.drain(self._settings.drain, routes)
+        else:
+            await Drain(parts.pump, self._settings.drain, routes).run()
         await self._keep_switch(_TO_KEEP)
         with trio.move_on_after(_TO_REPORT):
             await self._reported()
@@ -350,11 +355,14 @@ def _process(
     return _Process(settings, source, config, again)
 
 
-def _fit_to_descriptors(admission: Admission, emit: Callable[[Event], None]) -> None:
-    """Raise the limit of descriptors, and admit no more connections than it allows."""
+def _fit_to_descriptors(admission: Admission, workers: int, emit: Callable[[Event], None]) -> None:
+    """Raise the limit of descriptors, and admit no more connections than it allows.
+
+    ``workers``: how many processes have the connections, each with that limit.
+    """
     allowed, total = raise_descriptors(), admission.total
-    if connections_within(allowed) < total:
-        admission.total = connections_within(allowed)
+    if connections_within(allowed) * workers < total:
+        admission.total = connections_within(allowed) * workers
         needed = descriptors_for(total)
         emit(DescriptorsShort(allowed=allowed, needed=needed, connections=admission.total))
 

@@ -27,8 +27,10 @@ class RouteTable:
     have left their cluster.
     """
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, workers: int = 1) -> None:
+        """``workers``: how many processes have links of these routes."""
         self._settings = settings
+        self._workers = workers
         self._sampler = make_sampler(settings.journal)
         self._clients = client_table(settings.client_uses)
         self._upstreams: dict[str, Address] = {}
@@ -50,8 +52,8 @@ class RouteTable:
             racks=Racks(self._settings.racks_by_node),
         )
         route = make_route(settings, self.mode, config)
-        most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1)
-        route.sessions = FetchSessions(most_weight=most_weight)
+        most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1) // self._workers
+        route.sessions = FetchSessions(most_weight=most_weight, moves=self._workers > 1)
         self.routes.append(route)
         self._upstreams[route.name] = settings.upstream
         return route

@@ -10,7 +10,7 @@ Bugs about routes, modes, limits on clients and descriptors are in this folder i
 
 Its folders: link (bytes of one connection), responses (what becomes of each), versions (what is
 offered and sent), hints (which hint an error gets, and when), cluster (what is known of leaders and
-brokers), sessions (fetch sessions).
+brokers), sessions (fetch sessions), workers (what worker processes and the one that decides say).
 
 Nothing here reads a clock of the machine: the time is an argument, in seconds of a Clock that never
 goes back. LatencySampler, Recovery and LeaderView are given that Clock itself, to ask it only where

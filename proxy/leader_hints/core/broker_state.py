@@ -3,7 +3,7 @@
 Tested in ``tests/core/test_route.py``.
 """
 
-from collections.abc import Mapping, Set
+from collections.abc import Callable, Mapping, Set
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, ClassVar
 
@@ -14,6 +14,8 @@ from leader_hints.core.versions.plan import Plan
 
 #: What says which broker of which cluster it is.
 _PLACE = frozenset({"view", "node"})
+#: What is sent to worker processes besides.
+_TOLD = _PLACE | {"plan", "guessed", "serves_anybody", "ids_everywhere"}
 
 
 @dataclass(slots=True)
@@ -39,6 +41,8 @@ class BrokerState:
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
     topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
+    ``maxima``: by API key the newest versions of its newest answer. ``changed``: called when links
+    are served differently from now on, in all processes that have links of the route.
     ``placements``: how often the ``view`` or the ``node`` of any broker became another one, so that
     what is looked up by these can be kept until then.
 
@@ -47,6 +51,8 @@ class BrokerState:
 
     placements: ClassVar[int] = 0
 
+    changed: Callable[[], None] | None = None
+    maxima: Mapping[int, int] = field(default_factory=dict)
     plan: Plan | None = None
     former_plan: Plan | None = None
     synthetic_plan: Plan | None = None
@@ -71,9 +77,12 @@ class BrokerState:
 
         def __setattr__(self, name: str, value: object) -> None:
             """Count each change of place, so that nothing that writes one can forget it."""
-            if name in _PLACE and getattr(self, name, None) != value:
+            changes = name in _TOLD and getattr(self, name, None) != value
+            if changes and name in _PLACE:
                 BrokerState.placements += 1
             object.__setattr__(self, name, value)
+            if changes and self.changed is not None:
+                self.changed()
 
     def lose(self) -> None:
         """Note that the connection is lost: the next broker here may have another version."""

@@ -402,6 +402,24 @@ class TakenOver:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerBegan:
+    """A worker process takes clients. ``worker``: its number; ``process``: the system's."""
+
+    worker: int
+    process: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerEnded:
+    """A worker process ended, and with it ``links`` connections; it is started again."""
+
+    worker: int
+    process: int
+    links: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class SubscriptionLost:
     """The proxy's own connection to a broker ended; the proxy reconnects."""
 
@@ -633,6 +651,8 @@ Event = (
     | TakeoverBegun
     | TakeoverFailed
     | TakenOver
+    | WorkerBegan
+    | WorkerEnded
     | SubscriptionLost
     | SubscriptionReady
     | TopicsHidden

@@ -6,5 +6,6 @@ Bugs about a loop that stalls, or a process that leaves too early, are in this f
 - descriptors: raises their limit; time_slices: does long work while links are served.
 
 Its folders: pump (bytes of all links), clients and brokers (connections until they are joined),
-metadata (keeps the leader view fresh), takeover (from process to process), tls, journal, admin.
+metadata (keeps the leader view fresh), takeover (from process to process), workers (processes that
+serve links for this one), tls, journal, admin.
 """

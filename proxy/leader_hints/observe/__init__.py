@@ -8,6 +8,7 @@ for a decision, and nothing here does I/O but logs, and page, which is read once
 - counts, topic_counts: what events add up to, in all and by topic; history: the last hour;
   watched: all that metrics and status read.
 - metric_families: the table of all metrics; metrics: their values, for Prometheus;
+  processes: what the system knows of this process and its workers;
   status: one JSON document; page: HTML that shows it (page.html).
 - clients: one JSON document of the clients and the versions that they ask.
 - client_names: client software as labels, within bounds that no client can break.

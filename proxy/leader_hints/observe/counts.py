@@ -26,6 +26,7 @@ from leader_hints.core.events import (
     NotUnderstood,
     TaskFailed,
     UpstreamUnreachable,
+    WorkerEnded,
 )
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import BUILT_IN
@@ -82,7 +83,7 @@ class Counts:
         self.limits: Counter[tuple[str, str]] = Counter()
         #: Route and group of settings whose newest TLS files cannot be used.
         self.unusable: set[tuple[str, str]] = set()
-        self.stalls = 0
+        self.stalls = self.worker_ends = 0
         #: Of the proxy itself, by the work that they ended.
         self.defects: Counter[str] = Counter()
         self.by_topic = TopicCounts(topics)
@@ -119,6 +120,8 @@ class Counts:
             self.limits[event.route, event.limit] += 1
         elif isinstance(event, EventLoopStalled):
             self.stalls += 1
+        elif isinstance(event, WorkerEnded):
+            self.worker_ends += 1
         elif isinstance(event, TaskFailed):
             self.defects[event.task] += 1
         elif isinstance(event, AdminFailed):

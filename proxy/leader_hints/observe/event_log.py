@@ -58,6 +58,8 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.TakeoverBegun: _Line("routes", "info"),
     events.TakeoverFailed: _Line("routes", "warning"),
     events.TakenOver: _Line("routes", "info"),
+    events.WorkerBegan: _Line("routes", "info"),
+    events.WorkerEnded: _Line("routes", "error"),
     events.BadClientBytes: _Line("clients", "warning"),
     events.ClientRefused: _Line("clients", "warning"),
     events.ClientSeen: _Line("clients", "debug"),
@@ -105,6 +107,7 @@ class EventLog:
 
     ``levels``: the least level that is written, by subsystem. ``moves_per_second``: leader moves
     that get a line of their own; :meth:`tick` writes one for the others. ``clock``: in seconds.
+    ``worker_of``: returns the number of the worker process that an event comes from, 0 for none.
     """
 
     def __init__(
@@ -118,6 +121,7 @@ class EventLog:
         self._storm = LeaderStorm()
         self._flood = Flood()
         self._clock = clock
+        self.worker_of: Callable[[Event], int] | None = None
         self.configure(levels, moves_per_second)
 
     def configure(self, levels: Mapping[str, str], moves_per_second: int) -> None:
@@ -140,7 +144,10 @@ class EventLog:
         most = _MOST.get(type(event))
         if most is not None and self._flood.takes(_kind(event), most, self._clock()):
             return
-        self._write(line, name(event), _values(event))
+        values = _values(event)
+        if self.worker_of is not None and (worker := self.worker_of(event)):
+            values["worker"] = worker
+        self._write(line, name(event), values)
 
     def tick(self) -> None:
         """Write what is summed up of a time that is over; call it about every second."""

@@ -171,6 +171,18 @@ FAMILIES = {
             "Connections closed or not taken for a limit of the settings; `queued_bytes` counts "
             "how often it was met.",
         ),
+        Family(
+            "workers",
+            "gauge",
+            (),
+            "Worker processes that take clients; 0 with the setting workers at 1.",
+        ),
+        Family(
+            "worker_ends",
+            "counter",
+            (),
+            "Worker processes that ended, and were started again; see the log.",
+        ),
         Family("tasks", "gauge", (), "Tasks of the event loop."),
         Family("exchanges", "gauge", (), "Requests that await their response."),
         Family("held_responses", "gauge", (), "Error responses that are held."),

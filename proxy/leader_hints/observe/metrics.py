@@ -11,7 +11,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping
 from itertools import islice
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry, Histogram, ProcessCollector
+from prometheus_client import CollectorRegistry, Histogram
 from prometheus_client.core import (
     CounterMetricFamily,
     GaugeMetricFamily,
@@ -30,6 +30,7 @@ from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.observe.counts import FAULTS
 from leader_hints.observe.journal import JournalCounters
 from leader_hints.observe.metric_families import FAMILIES, PREFIX
+from leader_hints.observe.processes import Processes
 from leader_hints.observe.watched import Watched
 
 #: Seconds. Holds are a few milliseconds where Metadata lags the error, and bounded by rule.
@@ -63,12 +64,16 @@ def format_for(accept: str) -> str:
 
 
 class Metrics:
-    """All metrics of a process, made of what is ``watched`` and of events."""
+    """All metrics of a process, made of what is ``watched`` and of events.
 
-    def __init__(self, watched: Watched) -> None:
+    ``workers``: the numbers of its worker processes.
+    """
+
+    def __init__(self, watched: Watched, workers: Callable[[], Iterable[int]] = lambda: ()) -> None:
         self._read = _Read(watched)
+        self._workers = workers
         self._journalled: list[_Journalled] = []
-        self._process = ProcessCollector(registry=None)
+        self._processes = Processes()
         self._held = _Times("hold_seconds", _HOLD_BUCKETS)
         self._recovered = _Times("recovery_seconds", _RECOVERY_BUCKETS)
         self._refreshed = _Times("refresh_seconds", _REFRESH_BUCKETS)
@@ -97,7 +102,7 @@ class Metrics:
 
         It lists all descriptors, of which each takes a microsecond.
         """
-        return [*self._process.collect()]
+        return self._processes.collect([*self._workers()])
 
     def render(self, accept: str, process: Iterable[Metric]) -> tuple[Iterator[bytes], str]:
         """Return the exposition and its content type for an HTTP Accept header.
@@ -222,6 +227,8 @@ class _Read:
         yield from _family("loop_stalls", [((), counts.stalls)])
         defects = _from_zero(_DEFECTS, counts.defects)
         yield from _family("defects", (((task,), n) for task, n in defects))
+        yield from _family("workers", [((), watched.workers())])
+        yield from _family("worker_ends", [((), counts.worker_ends)])
         load = watched.load()
         yield from _family("tasks", [((), load.tasks)])
         yield from _exchanges(load.exchanges)

@@ -193,6 +193,11 @@ class Status(_Model):
     release: str = Field(description="The version of leader-hints.")
     now: UnixTime = Field(description="When this was written; Unix time in seconds.")
     started: UnixTime = Field(description="When the process began; Unix time in seconds.")
+    workers: Count = Field(
+        default=0,
+        ge=0,
+        description="Worker processes that take clients; 0: the process serves them itself.",
+    )
     routes: list[RouteStatus] = Field(description="All routes, as in the settings.")
     clusters: list[ClusterStatus] = Field(description="The clusters of the routes' brokers.")
     span_seconds: int = Field(description="How far back slots and moves go.")
@@ -229,6 +234,7 @@ def status(
         release=watched.release,
         now=now,
         started=started,
+        workers=watched.workers(),
         routes=routes,
         clusters=_clusters(watched),
         span_seconds=SPAN,

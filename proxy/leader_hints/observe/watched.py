@@ -47,6 +47,7 @@ class Watched:
     """``release``: the version of this program. ``clusters``, ``upstream``, ``load`` and
     ``certificates`` read the present: of these route, group of settings and when the newest that
     could be used expires, in seconds since 1970, ``None`` where there is none of the proxy's own.
+    ``workers``: how many worker processes take clients, 0 if the process serves them itself.
     """
 
     release: str
@@ -56,3 +57,4 @@ class Watched:
     upstream: Callable[[Route], Upstream]
     load: Callable[[], Load]
     certificates: Callable[[], Iterable[tuple[str, str, float | None]]] = lambda: ()
+    workers: Callable[[], int] = lambda: 0

@@ -6,7 +6,7 @@ from.
 """
 
 from itertools import combinations
-from typing import Annotated, Literal, Self
+from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
 from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
@@ -26,6 +26,7 @@ from leader_hints.settings.subscription import SubscriptionSettings
 HintsMode = Literal["on", "observe", "off"]
 ClosestReplica = Literal["off", "observe", "on"]
 TopicIds = Literal["broker", "synthesize"]
+_MOST_WORKERS: Final = 128
 
 
 class Settings(BaseSettings):
@@ -62,7 +63,7 @@ class Settings(BaseSettings):
         description="on: consumers with a `client.rack` read from an in-sync replica in their rack "
         "(KIP-392), where the brokers have no replica selector. observe: count what would have "
         "been read there and change no byte. It never does more than `hints` allows: with `hints: "
-        "off` nothing, with `hints: observe` it observes.",
+        "off` nothing, with `hints: observe` it observes. It needs `workers: 1`.",
     )
     racks: Racks = Field(
         default=(),
@@ -129,6 +130,12 @@ class Settings(BaseSettings):
         "gets the listening sockets, so no connection is refused. The folder must exist. null: "
         "none.",
     )
+    workers: Annotated[int, Field(ge=1, le=_MOST_WORKERS, strict=True)] | Literal["auto"] = Field(
+        default=1,
+        description="How many processes serve connections. 1: one process does all. With more it "
+        "decides, and has so many worker processes for the connections. auto: one for each "
+        "processor that it may use.",
+    )
     stuck_ms: int = whole(
         10000,
         0,
@@ -180,6 +187,15 @@ class Settings(BaseSettings):
                     f"upstream {route.upstream} of route {route.name} leads to this process's "
                     f"admin server at {self.admin}; upstream must be the broker's address"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_workers(self) -> Self:
+        if self.closest_replica != "off" and self.workers != 1:
+            raise ValueError(
+                "closest_replica needs workers: 1, since workers know nothing of replicas; set one "
+                "of the two to its default"
+            )
         return self
 
     @model_validator(mode="after")

@@ -931,7 +931,7 @@ def test_a_link_from_before_hints_came_on_gets_none_in_its_versions() -> None:
 def test_whenever_hints_are_switched_each_side_gets_what_it_agreed_to(modes: list[Mode]) -> None:
     def decided(held: Held) -> Sequence[LeaderHint | None]:
         # As the hold queue does it.
-        hints, hintable = decide(held), held.link.policies.hintable(held.key, held.version)
+        hints, hintable = decide(held), held.link.hintable(held.key, held.version)
         return hints if hintable and at.mode is Mode.ON else [None] * len(hints)
 
     at, switches = route(), iter(modes)

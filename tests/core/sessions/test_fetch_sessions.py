@@ -361,3 +361,59 @@ class Sessions(RuleBasedStateMachine):
 
 TestSessions = Sessions.TestCase
 TestSessions.settings = settings(max_examples=40, stateful_step_count=25)
+
+
+def _opened_elsewhere_too() -> FetchSessions:
+    """Return sessions of a worker, of which session 7 has gone on once."""
+    sessions = FetchSessions(moves=True)
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 5, ("t", 1): 6}, session=(0, 0)), 7)
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 8}, session=(7, 1)), 7)
+    return sessions
+
+
+def _silent(number: int) -> FetchRequest:
+    return read_request(memoryview(fetch_request(12, 1, {}, session=(7, number))))
+
+
+def test_a_session_that_may_move_and_stays_is_known() -> None:
+    sessions = _opened_elsewhere_too()
+    _answered(sessions, fetch_request(12, 1, {}, session=(7, 2)), 7)
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 9}, session=(7, 3)), 7)
+    assert [_epoch(sessions, _silent(4), "t", p) for p in (0, 1)] == [9, 6]
+
+
+@pytest.mark.parametrize("asked", [{}, {("t", 0): 9}])
+def test_a_session_that_comes_back_from_another_worker_is_not_known(
+    asked: dict[tuple[Topic, int], int],
+) -> None:
+    """What it has said there, such as a newer epoch, must not be overlooked."""
+    sessions = _opened_elsewhere_too()
+    # Number 2 went elsewhere.
+    _answered(sessions, fetch_request(12, 1, asked, session=(7, 3)), 7)
+    assert _epoch(sessions, _silent(4), "t", 1) == -1
+    assert _epoch(sessions, _silent(4), "t", 0) == asked.get(("t", 0), -1)
+    # What it says from then on is known.
+    _answered(sessions, fetch_request(12, 1, {("t", 1): 7}, session=(7, 4)), 7)
+    assert _epoch(sessions, _silent(5), "t", 1) == 7
+
+
+def test_a_session_that_was_elsewhere_may_ask_for_several_partitions() -> None:
+    sessions = FetchSessions(moves=True)
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), 7)
+    assert sessions.asks_one(_silent(1))
+    assert not sessions.asks_one(_silent(2))
+
+
+def test_the_number_that_follows_the_last_one_is_one() -> None:
+    sessions = FetchSessions(moves=True)
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), 7)
+    sessions._sessions[7].last = 2**31 - 1
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 6}, session=(7, 1)), 7)
+    assert _epoch(sessions, _silent(2), "t", 0) == 6
+
+
+def test_sessions_that_are_emptied_go_on_to_notice_moves() -> None:
+    sessions = _opened_elsewhere_too().empty()
+    _answered(sessions, fetch_request(12, 1, {("t", 0): 5}, session=(0, 0)), 7)
+    _answered(sessions, fetch_request(12, 1, {}, session=(7, 2)), 7)
+    assert _epoch(sessions, _silent(3), "t", 0) == -1

@@ -450,3 +450,20 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
         assert told == [JournalAbandoned(events=2)]
     finally:
         sink.let_go.set()
+
+
+async def test_events_that_never_came_are_a_gap_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    sink = _Sink()
+    scene = _Scene(sink)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        scene.move(1)
+        scene.writer.lose(3)
+        scene.move(2)
+        await trio.sleep(1)
+        nursery.cancel_scope.cancel()
+    lines = in_order(sink.lines)
+    assert _events(lines) == ["start", "leader_change", "gap", "leader_change", "stop"]
+    assert lines[2]["dropped"] == scene.counters.dropped == 3

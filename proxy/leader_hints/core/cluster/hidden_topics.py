@@ -1,6 +1,6 @@
 """Topics that brokers hide from the proxy's own principal (ACLs)."""
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -13,13 +13,17 @@ _MOST = 10_000
 
 
 class HiddenTopics:
-    """The hidden topics of one cluster."""
+    """The hidden topics of one cluster.
+
+    ``changed``: called when there are some, or none, or that is known, and was not before.
+    """
 
     def __init__(self, topics: KnownTopics, changes: TopicChanges) -> None:
         self._topics = topics
         self._changes = changes
         self._names: dict[str, None] = {}
         self._asked = False
+        self.changed: Callable[[], None] | None = None
 
     def __bool__(self) -> bool:
         """Whether brokers hide any topic."""
@@ -48,7 +52,9 @@ class HiddenTopics:
 
         Answers to clients show what those may see.
         """
-        self._asked |= answer.name == ANY_TOPIC
+        if answer.name == ANY_TOPIC and not self._asked:
+            self._asked = True
+            self._tell()
         hidden = answer.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
         if hidden == (answer.name in self._names):
             return
@@ -61,3 +67,18 @@ class HiddenTopics:
         if bool(self._names) != before:
             # An unknown id may be that of a hidden topic.
             self._changes.add_any()
+            self._tell()
+
+    @property
+    def asked(self) -> bool:
+        """Whether brokers were asked whether they hide topics."""
+        return self._asked
+
+    def told(self, *, some: bool, asked: bool) -> None:
+        """Take from a process that asks brokers whether they hide topics."""
+        self._asked = asked
+        self._names = {ANY_TOPIC: None} if some else {}
+
+    def _tell(self) -> None:
+        if self.changed is not None:
+            self.changed()

@@ -11,6 +11,7 @@ that is reported with one counts as reported without an id.
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator
 from itertools import count
+from typing import Protocol
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -37,13 +38,31 @@ _LOOKED_UP_AT_ONCE = 1000
 _COUNTS_FROM = count(0, 1 << 32)
 
 
+class TopicFollower(Protocol):
+    """Follows which topics there are, for links in other processes."""
+
+    def added(self, name: str, topic_id: bytes) -> None:
+        """Take a topic that is known from now on; without an id it is ``b""``."""
+
+    def forgotten(self, name: str) -> None:
+        """Take it that a topic is forgotten."""
+
+    def recreated(self) -> None:
+        """Take it that a topic without an id was found to be recreated."""
+
+    def synthesized(self, name: str) -> None:
+        """Take the name of a topic that is not known, and to which a synthetic id leads now."""
+
+
 class KnownTopics:
     """The topics of one cluster.
 
     ``partitions``: how many of all topics are known. ``forgotten``: rises with each topic that was
     forgotten, or found to be recreated; while it stays, no id or name that was known has come to
     mean another topic, or none. No two objects have the same. ``on_forgotten`` takes each topic
-    that is forgotten.
+    that is forgotten; ``follower`` follows all that links look up here.
+
+    Large because each way in which a topic comes to be known, or is looked up, is here.
     """
 
     def __init__(
@@ -55,6 +74,7 @@ class KnownTopics:
     ) -> None:
         self.forgotten = next(_COUNTS_FROM)
         self.partitions = 0
+        self.follower: TopicFollower | None = None
         self._cluster_id = cluster_id
         self._changes = changes
         self._on_forgotten = on_forgotten
@@ -111,11 +131,27 @@ class KnownTopics:
     def synthesize_id(self, name: str) -> bytes:
         """Return the synthetic id of a topic; it leads to the name from now on."""
         topic_id = synthetic_id(self._cluster_id, name)
+        if self.follower is not None and topic_id not in self._synthetic_ids:
+            self.follower.synthesized(name)
+        self._lead(topic_id, name)
+        return topic_id
+
+    def learn_synthetic(self, name: str) -> bytes:
+        """Have a synthetic id lead to a name, as it does in another process; return the id."""
+        topic_id = synthetic_id(self._cluster_id, name)
+        self._lead(topic_id, name)
+        return topic_id
+
+    def _lead(self, topic_id: bytes, name: str) -> None:
         self._synthetic_ids[topic_id] = name
         self._synthetic_ids.move_to_end(topic_id)
         if len(self._synthetic_ids) > _SYNTHETIC_IDS:
             self._synthetic_ids.popitem(last=False)
-        return topic_id
+
+    @property
+    def synthetic_names(self) -> Collection[str]:
+        """The names to which synthetic ids lead, also of topics that are not known."""
+        return self._synthetic_ids.values()
 
     def may_be_former(self, topic: Topic) -> bool:
         """Whether what is known of a topic may be of a former one of its name.
@@ -164,6 +200,19 @@ class KnownTopics:
     def recreated(self) -> None:
         """Take note that a topic without an id was found to be recreated."""
         self.forgotten += 1
+        if self.follower is not None:
+            self.follower.recreated()
+
+    def adopt(self, name: str, topic_id: bytes) -> None:
+        """Take a topic, in place of one of its name, from a process that knows the brokers."""
+        self.drop(name)
+        self._add(name, topic_id, (), Source(None))
+
+    def drop(self, name: str) -> None:
+        """Forget a topic, if it is known, as that process does."""
+        known = self._topics.get(self._keys.get(name, name))
+        if known is not None:
+            self._forget(known)
 
     def forget_absent(self, present: Collection[str]) -> Iterator[None]:
         """Forget the topics that a second poll of everything lacked; ``present`` are its names.
@@ -197,13 +246,15 @@ class KnownTopics:
     ) -> TopicLeaders:
         now = self._clock()
         recreated = name in self._former
-        made_up = self.synthesize_id(name)
+        made_up = self.learn_synthetic(name)
         topic = TopicLeaders(name, topic_id, retired, made_up, now, recreated=recreated)
         topic.reported_by(source.node, now)
         self._changes.add(topic.aliases)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic_id)
         self._keys[name] = topic.key
+        if self.follower is not None:
+            self.follower.added(name, topic_id)
         return topic
 
     def _forget(self, topic: TopicLeaders) -> None:
@@ -213,6 +264,8 @@ class KnownTopics:
         self._with_ids -= bool(topic.id)
         self._topics.pop(topic.key, None)
         self._keys.pop(topic.name, None)
+        if self.follower is not None:
+            self.follower.forgotten(topic.name)
         if topic.id:
             self._former[topic.name] = None
             self._former.move_to_end(topic.name)

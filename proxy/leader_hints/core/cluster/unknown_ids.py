@@ -52,10 +52,16 @@ class _Unknown:
 
 
 class UnknownIds:
-    """Those of one cluster. Times are in seconds, by ``clock``, which never goes back."""
+    """Those of one cluster. Times are in seconds, by ``clock``, which never goes back.
+
+    ``answers_changed``: called when brokers have answered about them; ``on_withheld``: with a
+    client that uses an id which cannot be named, and with the id.
+    """
 
     def __init__(self, clock: Clock = stopped) -> None:
         self._clock = clock
+        self.answers_changed: Callable[[], None] | None = None
+        self.on_withheld: Callable[[Client, bytes], None] | None = None
         self._rate = RefreshRate(_PER_SECOND, _BURST)
         self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
         #: Which id a client used, and when.
@@ -96,6 +102,19 @@ class UnknownIds:
                 unknown.missed = asked_at if asked_at >= unknown.since else None
             elif asked_at >= unknown.missed + _LAG:
                 unknown.vain = True
+        if self.answers_changed is not None:
+            self.answers_changed()
+
+    def lacking(self) -> list[tuple[bytes, bool]]:
+        """Return the ids that an answer lacked, and whether a later one did as well."""
+        return [(one, it.vain) for one, it in self._ids.items() if it.missed is not None]
+
+    def told(self, lacking: Collection[tuple[bytes, bool]]) -> None:
+        """Take :meth:`lacking` from a process that asks brokers."""
+        self._ids.clear()
+        for topic_id, vain in lacking:
+            unknown = self._ids[topic_id] = _Unknown(0.0)
+            unknown.missed, unknown.vain = 0.0, vain
 
     def unnameable(self, topic_id: bytes, *, hides: bool) -> bool:
         """Whether brokers were asked for an id and do not list it, which is no lag.
@@ -107,10 +126,20 @@ class UnknownIds:
 
     def withhold(self, client: Client, topic_id: bytes) -> None:
         """Remember a client that uses an id which cannot be named."""
+        self.withhold_here(client, topic_id)
+        if self.on_withheld is not None:
+            self.on_withheld(client, topic_id)
+
+    def withhold_here(self, client: Client, topic_id: bytes) -> None:
+        """Do so in this process alone: another one has found out."""
         self._clients[client] = topic_id, self._clock()
         self._clients.move_to_end(client)
         if len(self._clients) > _MOST:
             self._clients.popitem(last=False)
+
+    def withheld_clients(self) -> list[tuple[Client, bytes]]:
+        """Return the clients that are remembered, and which id each used."""
+        return [(client, topic_id) for client, (topic_id, _) in self._clients.items()]
 
     def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
         """Whether a client is to name topics by name: the id that it used lately has none."""

@@ -109,7 +109,7 @@ class HoldQueue:
         return hints
 
     def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
-        detached = held.link.route.mode is Mode.OBSERVE
+        detached = held.observed
         # A large one is judged for as long as the grace: hints may be known for all of it.
         deadline = now + max(self.rules.deadline_of(held.link.route), self.rules.grace)
         response = HeldResponse(

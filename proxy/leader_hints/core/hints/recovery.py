@@ -8,7 +8,7 @@ first success of each client there.
 
 from collections import Counter, OrderedDict
 from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.clock import Clock, stopped
@@ -43,6 +43,20 @@ class Client(NamedTuple):
     link: int
     client_id: str
     software: str
+
+
+class Awaiting(Protocol):
+    """What links report: errors and successes."""
+
+    def failed(
+        self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]
+    ) -> None:
+        """See :meth:`Recovery.failed`."""
+
+    def succeeded(
+        self, route: Route, client: Client, api: str, topic: str, partition: int
+    ) -> Recovered | None:
+        """See :meth:`Recovery.succeeded`."""
 
 
 class _Key(NamedTuple):
@@ -112,6 +126,14 @@ class Recovery:
     def remembered(self) -> int:
         """How many errors, moves and clients that came are remembered."""
         return len(self._errors) + len(self._moves) + self._arrivals
+
+    def awaited_errors(self) -> list[tuple[str, str, str, int]]:
+        """Return client id, API, topic and partition of each error that is remembered."""
+        return [(who, api, topic, number) for _, who, api, topic, number in self._errors]
+
+    def awaited_moves(self) -> Sequence[tuple[str, str, int]]:
+        """Return route, topic and partition of each move that is remembered."""
+        return [*self._moves]
 
     def follow(self, route: Route) -> None:
         """Have one more route of the process served."""

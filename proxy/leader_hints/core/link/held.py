@@ -1,14 +1,16 @@
 """An error response that waits for the decision on its hints."""
 
 from collections.abc import Sequence
+from typing import Protocol
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned, with_hints
+from leader_hints.core.events import ErrorAnswered
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.link.budget import Account
 from leader_hints.core.link.flow import Pieces
-from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.link.link_state import Failed
 from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 from leader_hints.wire.steps import Steps
 
 #: Bytes that each failed partition of a held response costs until it was reported, and each of
@@ -27,6 +29,40 @@ def cost(scanned: Scanned) -> int:
     failures = scanned.failures
     topics = 1 if len(failures) == 1 else len({failure.topic for failure in failures})
     return _PARTITION * len(failures) + _TOPIC * topics
+
+
+class HeldLink(Protocol):
+    """The link of a response, in this process or in a worker's."""
+
+    @property
+    def route(self) -> Route:
+        """The link's route."""
+
+    @property
+    def number(self) -> int:
+        """The link's number, which no other link has."""
+
+    def hintable(self, key: ApiKey, version: int) -> bool:
+        """Whether a response of ``version`` is to be looked at for errors."""
+
+    def answered(
+        self,
+        key: ApiKey,
+        version: int,
+        failed: Failed,
+        epoch: int,
+        hold_ms: float,
+        *,
+        observed: bool | None = None,
+    ) -> ErrorAnswered:
+        """See :meth:`leader_hints.core.link.link_state.LinkState.answered`."""
+
+
+class Reservation(Protocol):
+    """Of what the bytes are that are reserved for a response."""
+
+    def give_back(self, size: int) -> None:
+        """End a reservation."""
 
 
 class Held:
@@ -52,7 +88,7 @@ class Held:
 
     def __init__(
         self,
-        link: LinkState,
+        link: HeldLink,
         key: ApiKey,
         version: int,
         frame: memoryview,
@@ -67,7 +103,7 @@ class Held:
         self.scanned = scanned
         self.epochs = epochs
         self.unhinted = unhinted
-        self.account: Account | None = None
+        self.account: Reservation | None = None
         self.reserved = 0
 
     @property
@@ -76,8 +112,13 @@ class Held:
         if self.unhinted is not None:
             off = self.link.route.mode is Mode.OFF
         else:
-            off = not self.link.policies.hintable(self.key, self.version)
+            off = not self.link.hintable(self.key, self.version)
         return MissReason.HINTS_OFF if off else None
+
+    @property
+    def observed(self) -> bool:
+        """Whether hints are only counted, so that it went on when it came."""
+        return self.link.route.mode is Mode.OBSERVE
 
     def without_failures(self) -> "Held":
         """Return the same without its bytes and what failed in it, for what outlives it."""

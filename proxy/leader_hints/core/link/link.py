@@ -1,6 +1,6 @@
 """One client connection joined to its own connection to the broker."""
 
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.link.request_flow import RequestFlow
@@ -27,7 +27,7 @@ class Link:
         number: int,
         shared: memoryview,
         budget: Budget,
-        recovery: Recovery,
+        recovery: Awaiting,
         *,
         largest_request: int,
         requests_in_flight: int,

@@ -105,6 +105,10 @@ class LinkState:
             observed=self.route.mode is Mode.OBSERVE if observed is None else observed,
         )
 
+    def hintable(self, key: ApiKey, version: int) -> bool:
+        """Whether a response of ``version`` is to be looked at for errors."""
+        return self.policies.hintable(key, version)
+
     def note_asked(self, policy: RequestPolicy) -> None:
         """Note that this client asks what ``policy`` is for, and is not refused."""
         policy.noted = True

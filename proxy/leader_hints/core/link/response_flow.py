@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.preferred_replica import PreferredReplicaScan
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
@@ -76,7 +76,7 @@ class ResponseFlow(Flow):
         shared: memoryview,
         account: Account,
         link: LinkState,
-        recovery: Recovery,
+        recovery: Awaiting,
         opaque: bool,
     ) -> None:
         super().__init__(shared, account, opaque, little=_LITTLE_AT_ONCE, most=len(shared))

@@ -8,7 +8,7 @@ from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.response_scan import Answered, AnswerScan
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.hints.recovery import Client, Recovery
+from leader_hints.core.hints.recovery import Awaiting, Client
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import Failed, LinkState
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
@@ -44,7 +44,7 @@ class PassthroughScan:
     def __init__(
         self,
         link: LinkState,
-        recovery: Recovery,
+        recovery: Awaiting,
         exchange: Exchange,
         version: int,
         length: int,

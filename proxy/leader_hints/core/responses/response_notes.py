@@ -21,7 +21,7 @@ from leader_hints.apis.leader_hint import Failure, Scanned
 from leader_hints.apis.response_scan import has_no_failure
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
@@ -42,7 +42,7 @@ class ResponseNotes:
 
     __slots__ = ("_misread", "_recovery", "link")
 
-    def __init__(self, link: LinkState, recovery: Recovery) -> None:
+    def __init__(self, link: LinkState, recovery: Awaiting) -> None:
         self.link = link
         self._recovery = recovery
         #: Correlation id of the last request that could not be read.

@@ -4,7 +4,7 @@ Tested in ``tests/core/link/test_link_settling.py``.
 """
 
 from leader_hints.apis.leader_hint import Failure
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import Failed, LinkState
 from leader_hints.core.responses.passthrough_scan import PassthroughScan
@@ -20,7 +20,7 @@ class SettlingScan(PassthroughScan):
     __slots__ = ("failures",)
 
     def __init__(
-        self, link: LinkState, recovery: Recovery, exchange: Exchange, length: int
+        self, link: LinkState, recovery: Awaiting, exchange: Exchange, length: int
     ) -> None:
         policy = exchange.policy
         super().__init__(link, recovery, exchange, policy.version, length, policy.unhinted)

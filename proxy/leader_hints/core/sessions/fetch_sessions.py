@@ -3,6 +3,7 @@
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator
 from itertools import islice
+from typing import Final
 
 from leader_hints.apis.fetch_request import (
     FINAL_EPOCH,
@@ -19,6 +20,8 @@ from leader_hints.apis.leader_hint import Failure
 from leader_hints.wire.steps import Steps, together
 
 _FULL = (INITIAL_EPOCH, FINAL_EPOCH)
+#: The last session epoch; then they begin with 1 again.
+_LAST_NUMBER: Final = 2**31 - 1
 #: A client that did not say its epoch, or said it in a session that is not known.
 UNKNOWN_EPOCH = -1
 #: Sessions remembered for a route: as many as brokers keep
@@ -44,14 +47,16 @@ _LETTERS = 64
 class _Session:
     """Leader epochs by partition, by topic, and their ``weight``.
 
-    ``several``: more than one partition has been asked for, or may have been.
+    ``several``: more than one partition has been asked for, or may have been. ``last``: the session
+    epoch of the last request, 0 where that is not known.
     """
 
-    __slots__ = ("epochs", "several", "weight")
+    __slots__ = ("epochs", "last", "several", "weight")
 
     def __init__(self) -> None:
         self.epochs: Asked = {}
         self.several = False
+        self.last = 0
         self.weight = 0
 
     def ask(self, asked: Iterable[tuple[Topic, dict[int, int]]]) -> None:
@@ -91,9 +96,19 @@ class FetchSessions:
 
     They belong to the route and not to the link: Java keeps a session across an idle
     disconnect. An incremental request names only what changed, so the rest is remembered.
+
+    ``moves``: a session may go on in another process, and come back. Its requests are numbered, so
+    that is noticed, and what was known of it before is over.
     """
 
-    def __init__(self, capacity: int = CAPACITY, most_weight: int = MOST_WEIGHT) -> None:
+    def __init__(
+        self,
+        capacity: int = CAPACITY,
+        most_weight: int = MOST_WEIGHT,
+        *,
+        moves: bool = False,
+    ) -> None:
+        self._moves = moves
         self._capacity = capacity
         self._most_weight = most_weight
         self._sessions: OrderedDict[int, _Session] = OrderedDict()
@@ -120,6 +135,8 @@ class FetchSessions:
             self._forget(asked_id)
             opened = session_id and epoch == INITIAL_EPOCH and not error
             return self._follow(session_id, _Session(), request) if opened else None
+        if self._moves:
+            self._follow_number(asked_id, epoch)
         if empty:
             if asked_id in self._sessions:
                 self._sessions.move_to_end(asked_id)
@@ -130,6 +147,7 @@ class FetchSessions:
             # known again: a newer epoch than the view's, say. What it has besides is not.
             session = _Session()
             session.several = True
+            session.last = epoch
         return self._follow(asked_id, session, request)
 
     def missed(self, session_id: int) -> None:
@@ -141,7 +159,7 @@ class FetchSessions:
 
     def empty(self) -> "FetchSessions":
         """Return others that are bounded in the same way, and know of no session."""
-        others = FetchSessions(self._capacity, self._most_weight)
+        others = FetchSessions(self._capacity, self._most_weight, moves=self._moves)
         epochs = (session.epochs for session in self._sessions.values())
         others._forgotten = [*self._forgotten, *epochs]
         return others
@@ -161,6 +179,16 @@ class FetchSessions:
             else:
                 self._forgotten.pop()
                 left -= 1
+
+    def _follow_number(self, session_id: int, number: int) -> None:
+        """Forget a session some of whose requests went elsewhere."""
+        session = self._sessions.get(session_id)
+        if session is None:
+            return
+        if number == _after(session.last):
+            session.last = number
+        else:
+            self._forget(session_id)
 
     def _forget(self, session_id: int) -> None:
         """Know nothing of a session any more."""
@@ -243,6 +271,8 @@ class FetchSessions:
             session = self._sessions.get(request.session_id)
             if session is None or session.several:
                 return False
+            if self._moves and request.session_epoch != _after(session.last):
+                return False
             keys.update(islice(_places(session.epochs), 2))
             session.several = few is None or len(keys) > 1
         return few is not None and len(keys) <= 1
@@ -250,6 +280,11 @@ class FetchSessions:
 
 def _places(asked: Asked) -> Iterator[tuple[Topic, int]]:
     return ((topic, partition) for topic, epochs in asked.items() for partition in epochs)
+
+
+def _after(number: int) -> int:
+    """Return the session epoch that follows; 0 is that of a first request (FetchMetadata)."""
+    return 1 if number == _LAST_NUMBER else number + 1
 
 
 def _weight_of(topic: Topic) -> int:

@@ -37,7 +37,7 @@ class AdminPages:
     ``metrics``: of the process. ``status``, ``clients``: each makes a JSON document.
     ``readiness``: by route name why it is not ready, an empty text where it is. ``modes``: what
     each route does about hints now; ``switch`` changes that, or returns why that cannot be.
-    ``more``: of parts that not every process has.
+    ``more``: of parts that not every process has. ``fresh``: awaited before metrics are read.
     """
 
     def __init__(
@@ -49,7 +49,9 @@ class AdminPages:
         modes: Callable[[], Mapping[str, Mode]],
         switch: Callable[[str, Mode], str | None],
         more: Sequence[MorePages] = (),
+        fresh: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint,
     ) -> None:
+        self._fresh = fresh
         self._more = more
         self._metrics = metrics
         #: A thread of its own: tasks that are slow may have all others.
@@ -96,6 +98,7 @@ class AdminPages:
         return await self._exposition[format_for(request.headers.get("accept", ""))].result()
 
     async def _expose(self, accept: str) -> Reply:
+        await self._fresh()
         # It lists the descriptors, and there may be tens of thousands.
         process = await trio.to_thread.run_sync(self._metrics.read_process, limiter=self._reading)
         pieces, kind = self._metrics.render(accept, process)

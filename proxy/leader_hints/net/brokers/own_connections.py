@@ -24,9 +24,11 @@ _Ends = tuple[tuple[str, int], tuple[str, int]]
 @dataclass(slots=True, eq=False)
 class Made:
     """A connection that was made. ``link_of``: the route whose link it is, "" for a look at where
-    an address leads. ``arrived``: the route where it came out, ``None``: at none so far."""
+    an address leads; ``link``: that link's number, where a worker has it. ``arrived``: the route
+    where it came out, ``None``: at none so far."""
 
     link_of: str = ""
+    link: int | None = None
     arrived: str | None = None
 
 

@@ -105,6 +105,13 @@ class JournalWriter:
         else:
             self._push(self._journal.line(row))
 
+    def lose(self, events: int) -> None:
+        """Take it that so many events never came: a worker had no room for them."""
+        for _ in range(0 if self._ending else events):
+            self._drop()
+        if not self._lines.full:
+            self._report_gap()
+
     def finish(self) -> None:
         """Take no more events; :meth:`run` ends when all is written, or ``flush`` is over."""
         if self._ending:

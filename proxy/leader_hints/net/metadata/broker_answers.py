@@ -110,10 +110,11 @@ class BrokerAnswers:
         route = poller.route
         if route is None:
             return
-        route.broker.plan = plan_for(maxima)
+        route.broker.maxima = maxima
         route.broker.synthetic_plan = (
             plan_for(maxima, synthetic=True) if route.config.synthesize else None
         )
+        route.broker.plan = plan_for(maxima)
         route.broker.reachable = poller.connected
         self._emit(
             RoutePlan(

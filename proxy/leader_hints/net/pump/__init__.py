@@ -9,4 +9,5 @@ are here.
 - send_queues: sending, and back-pressure; pipe: from socket to socket within the system.
 - socket_pair: a link's two sockets; watched_sides, poller: which of them are ready.
 - tls_socket: a socket that speaks TLS; limits: what links may take up.
+- holds: who decides about their error responses.
 """

@@ -9,7 +9,7 @@ from functools import partial
 from leader_hints.core.events import BadBrokerBytes, BadClientBytes, LimitReached
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.net.clients.reset import RESETS
-from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.holds import Holds
 from leader_hints.net.pump.limits import PumpLimits
 from leader_hints.net.pump.link_times import LinkTimes
 from leader_hints.net.pump.reports import Reports
@@ -35,7 +35,7 @@ class Endings:
         pairs: dict[int, SocketPair],
         watched: WatchedSides,
         queues: SendQueues,
-        hold_timer: HoldTimer,
+        hold_timer: Holds,
         reports: Reports,
         limits: PumpLimits,
     ) -> None:

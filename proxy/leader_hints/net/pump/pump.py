@@ -13,14 +13,14 @@ import trio
 
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.events import Event
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link import Link
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
-from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.endings import Endings
+from leader_hints.net.pump.holds import Holds
 from leader_hints.net.pump.limits import Load, PumpLimits
 from leader_hints.net.pump.poller import READ, KeepingPoller, Poller, make_poller
 from leader_hints.net.pump.relay import Relay
@@ -48,12 +48,12 @@ class Pump:
     def __init__(
         self,
         budget: Budget,
-        hold_timer: HoldTimer,
+        hold_timer: Holds,
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,
         doubt: Doubt,
-        recovery: Recovery,
+        recovery: Awaiting,
         limits: PumpLimits,
         *,
         poller: Poller | None = None,
@@ -72,8 +72,17 @@ class Pump:
         self._endings = Endings(self._pairs, watched, queues, hold_timer, reports, limits)
         self._relay = Relay(watched, queues, self._endings, hold_timer, reports)
 
-    def adopt(self, route: Route, client: Transport, broker: Transport, client_name: str) -> None:
+    def adopt(
+        self,
+        route: Route,
+        client: Transport,
+        broker: Transport,
+        client_name: str,
+        number: int | None = None,
+    ) -> None:
         """Join two connected sockets, which do not block, to a link of ``route``.
+
+        ``number``: of the link, where others have given it one; else it gets the next one here.
 
         Once :meth:`run` is over they are closed.
 
@@ -83,10 +92,11 @@ class Pump:
             client.close()
             broker.close()
             return
-        self._numbers += 1
+        if number is None:
+            self._numbers = number = self._numbers + 1
         link = Link(
             route,
-            self._numbers,
+            number,
             self._shared,
             self._budget,
             self._recovery,
@@ -96,7 +106,7 @@ class Pump:
         )
         pair = SocketPair(link, client, broker, client_name)
         self._endings.times.begin(pair)
-        self._pairs[self._numbers] = pair
+        self._pairs[number] = pair
         route.traffic.links += 1
         route.traffic.links_open += 1
         try:
@@ -105,6 +115,10 @@ class Pump:
         except OSError:
             self._endings.turn_away(pair)
             raise
+
+    def has(self, number: int) -> bool:
+        """Whether a link of that number is open."""
+        return number in self._pairs
 
     @contextmanager
     def wake_on_readable(self, descriptor: int) -> Iterator[None]:

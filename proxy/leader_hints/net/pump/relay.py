@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from leader_hints.apis.leader_hint import LeaderHint
-from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.pump.endings import Endings
+from leader_hints.net.pump.holds import Holds
 from leader_hints.net.pump.pipe import Pipe, UnfitError
 from leader_hints.net.pump.poller import DUE, PEER_CLOSED, READ, WRITE
 from leader_hints.net.pump.reports import Reports
@@ -30,7 +30,7 @@ class Relay:
         watched: WatchedSides,
         queues: SendQueues,
         endings: Endings,
-        hold_timer: HoldTimer,
+        hold_timer: Holds,
         reports: Reports,
     ) -> None:
         self._watched = watched

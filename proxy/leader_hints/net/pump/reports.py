@@ -9,7 +9,7 @@ from leader_hints.core.events import Event, LinkFailed
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
-from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.holds import Holds
 
 Snoop = Callable[[Route, int, bytes], None]
 Lack = Callable[[Route, Collection[bytes]], None]
@@ -29,7 +29,7 @@ class Reports:
 
     def __init__(
         self,
-        hold_timer: HoldTimer,
+        hold_timer: Holds,
         emit: Callable[[Event], None],
         snoop: Snoop,
         lack: Lack,

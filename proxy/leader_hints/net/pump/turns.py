@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from time import monotonic
 
-from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.pump.holds import Holds
 
 #: Seconds of a turn. To be woken by Trio costs more than to relay a small message, so a turn is
 #: long where no other task waits for its own.
@@ -21,7 +21,7 @@ class Turns:
 
     __slots__ = ("_hold_timer", "_urgent", "called")
 
-    def __init__(self, hold_timer: HoldTimer) -> None:
+    def __init__(self, hold_timer: Holds) -> None:
         self._hold_timer = hold_timer
         self._urgent = 0
         self.called = False

@@ -1,0 +1,159 @@
+"""A worker's error responses, which the process that decides judges.
+
+That has the only hold queue and the only view: so all workers give the same hints, and bounds of
+what is held hold for all of them together.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
+
+from collections import deque
+from collections.abc import Callable, Sequence
+from typing import Final
+
+import trio
+
+from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.events import Event
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
+from leader_hints.core.workers.messages import (
+    MOST_ENTRIES,
+    ErrorsCame,
+    ErrorsReported,
+    Failing,
+    FromWorker,
+    Happened,
+    HintsDecided,
+    LinkEnded,
+    MoreErrors,
+)
+
+#: Seconds beyond the longest hold after which a response goes on although nothing was decided. The
+#: process that decides has let go of it, or has a long step.
+_MARGIN: Final = 0.1
+
+Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
+
+
+class RelayedHolds:
+    """See :class:`leader_hints.net.pump.holds.Holds`.
+
+    ``send``: to the process that decides. ``longest``: seconds for which it holds a response at
+    most. ``settle``: takes the responses that may go on. ``waiting``: see there.
+    """
+
+    def __init__(self, send: Callable[[FromWorker], None], longest: float) -> None:
+        self.settle: Settle = lambda decided: None
+        self.waiting = trio.Event()
+        self._send = send
+        self._longest = longest + _MARGIN
+        self._numbers = 0
+        #: Those that wait, and of those the hints that have come.
+        self._held: dict[int, Held] = {}
+        self._hints: dict[int, list[LeaderHint | None]] = {}
+        #: Those whose failures are not reported yet.
+        self._reserved: dict[int, Held] = {}
+        #: When each goes on at the latest, in that order.
+        self._latest: deque[tuple[float, int]] = deque()
+        self._some = trio.Event()
+
+    def submit(self, held: Held) -> list[LeaderHint | None] | None:
+        """Have a response judged; return its hints if it does not wait for that."""
+        self._numbers += 1
+        number, failures = self._numbers, held.scanned.failures
+        waits = held.refusal is None and not held.observed
+        self._reserved[number] = held
+        self._tell(number, held)
+        if not waits:
+            return [None] * len(failures)
+        self._held[number] = held
+        self._latest.append((trio.current_time() + self._longest, number))
+        self.waiting.set()
+        self._some.set()
+        return None
+
+    def forget(self, link: int) -> None:
+        """Say that a link has ended: what is held of it is dropped there."""
+        for number in [n for n, held in self._held.items() if held.link.number == link]:
+            self._drop(number)
+        self._send(LinkEnded(link))
+
+    def emit(self, events: Sequence[Event]) -> None:
+        """Send events of links; they come behind all that was said before."""
+        for event in events:
+            self._send(Happened(event))
+
+    def decided(self, message: HintsDecided) -> None:
+        """Take the hints of a response, or some of them."""
+        if message.response not in self._held:
+            return
+        hints = self._hints.setdefault(message.response, [])
+        hints += message.hints
+        if message.last:
+            self._go_on(message.response, hints)
+
+    def reported(self, message: ErrorsReported) -> None:
+        """Take it that what failed in a response was reported."""
+        held = self._reserved.pop(message.response, None)
+        if held is not None:
+            held.give_back()
+
+    async def run(self) -> None:
+        """Let responses go on whose time is over, until cancelled."""
+        while True:
+            await self._some.wait()
+            self._some = trio.Event()
+            while self._latest:
+                at, number = self._latest[0]
+                if number in self._held and trio.current_time() < at:
+                    await trio.sleep_until(at)
+                    continue
+                self._latest.popleft()
+                if number in self._held:
+                    self._go_on(number, [])
+
+    def _go_on(self, number: int, hints: list[LeaderHint | None]) -> None:
+        held = self._held[number]
+        self._drop(number)
+        missing = len(held.scanned.failures) - len(hints)
+        self.settle([(held, hints + [None] * missing)])
+
+    def _drop(self, number: int) -> None:
+        del self._held[number]
+        self._hints.pop(number, None)
+        if not self._held:
+            # Others may wait for the one that was set.
+            self.waiting = trio.Event()
+
+    def _tell(self, number: int, held: Held) -> None:
+        link, failures = held.link, held.scanned.failures
+        assert isinstance(link, LinkState)
+        parts = [
+            tuple(
+                Failing(failure.topic, failure.partition, failure.error, epoch)
+                for failure, epoch in zip(
+                    failures[begin : begin + MOST_ENTRIES],
+                    held.epochs[begin : begin + MOST_ENTRIES],
+                    strict=True,
+                )
+            )
+            for begin in range(0, len(failures), MOST_ENTRIES)
+        ]
+        came = ErrorsCame(
+            response=number,
+            link=link.number,
+            route=link.route.name,
+            key=int(held.key),
+            version=held.version,
+            client_id=link.client.id or "",
+            software=link.client.software,
+            refused=held.refusal is not None,
+            observed=held.observed,
+            carries=held.scanned.carries,
+            unhinted=held.unhinted or "",
+            total=len(failures),
+            failing=parts[0] if parts else (),
+        )
+        self._send(came)
+        for some in parts[1:]:
+            self._send(MoreErrors(number, some))

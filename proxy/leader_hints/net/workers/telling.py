@@ -1,0 +1,203 @@
+"""What all workers get to know: brokers, topics, modes, and who awaits a success.
+
+A worker that begins gets all of it; after that each change, in the order in which it came.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.unknown_ids import Client
+from leader_hints.core.events import Event, LeaderChange
+from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.route import Route
+from leader_hints.core.workers.messages import (
+    MOST_ENTRIES,
+    BrokerKnown,
+    ClientFailed,
+    IdsLackNames,
+    IdWithheld,
+    LeaderCame,
+    ModeSet,
+    NameSynthesized,
+    TopicForgotten,
+    TopicRecreated,
+    TopicsAdded,
+    TopicsHide,
+    ToWorker,
+)
+
+Send = Callable[[ToWorker], None]
+
+
+class Telling:
+    """Follows the state of ``routes`` and of their views. ``recovery``: what clients await.
+
+    ``to_all``: sends a message to all workers that have got what is known. ``waits``: called when
+    something is to be sent by the next :meth:`flush`.
+    """
+
+    def __init__(self, routes: Sequence[Route], recovery: Recovery, to_all: Send) -> None:
+        self._routes = routes
+        self._recovery = recovery
+        self._to_all = to_all
+        self._followed: dict[str, LeaderView] = {}
+        #: Topics that are still to be sent, of one cluster: mostly many come at the same time.
+        self._added: list[tuple[str, bytes]] = []
+        self._of = ""
+        self.waits: Callable[[], None] = lambda: None
+        for route in routes:
+            route.broker.changed = _Changed(self, route)
+            self.broker_changed(route)
+
+    def flush(self) -> None:
+        """Tell what is still to be sent."""
+        if self._added:
+            added, self._added = tuple(self._added), []
+            for begin in range(0, len(added), MOST_ENTRIES):
+                self._to_all(TopicsAdded(self._of, added[begin : begin + MOST_ENTRIES]))
+
+    def say(self, message: ToWorker) -> None:
+        """Tell all workers something else, behind what is still to be sent."""
+        self.flush()
+        self._to_all(message)
+
+    def all(self) -> Iterator[ToWorker]:
+        """Iterate over all that is known, for a worker that begins.
+
+        Changes may be sent in between: what comes twice does no harm.
+        """
+        self.flush()
+        for view in [*self._followed.values()]:
+            yield from _of_view(view)
+        for route in self._routes:
+            yield ModeSet(route.name, route.mode, route.raised)
+            yield from _of_broker(route)
+        for client_id, api, topic, partition in self._recovery.awaited_errors():
+            yield ClientFailed("", client_id, api, ((topic, partition),))
+        for place, topic, partition in self._recovery.awaited_moves():
+            for route in self._routes:
+                of, node = route.broker.view, route.broker.node
+                if route.name == place and of is not None and node is not None:
+                    yield LeaderCame(of.cluster_id, topic, partition, node)
+
+    def take(self, event: Event) -> None:
+        """Tell workers what they need of an event."""
+        if isinstance(event, LeaderChange):
+            self.say(LeaderCame(event.cluster, event.topic, event.partition, event.leader))
+
+    def switched(self, route: Route) -> None:
+        """Tell what a route does about hints now."""
+        self.say(ModeSet(route.name, route.mode, route.raised))
+
+    def broker_changed(self, route: Route) -> None:
+        """Tell what is known of a route's broker now."""
+        view = route.broker.view
+        if view is not None and self._followed.get(view.cluster_id) is not view:
+            self._follow(view)
+        for message in _of_broker(route):
+            self.say(message)
+        views = [route.broker.view for route in self._routes]
+        for gone in [v for v in self._followed.values() if not any(v is one for one in views)]:
+            self._leave(gone)
+
+    def added(self, view: LeaderView, name: str, topic_id: bytes) -> None:
+        """Send a topic, with others that come in the same step."""
+        if self._of != view.cluster_id or len(self._added) >= MOST_ENTRIES:
+            self.flush()
+            self._of = view.cluster_id
+        if not self._added:
+            self.waits()
+        self._added.append((name, topic_id))
+
+    def _follow(self, view: LeaderView) -> None:
+        self._followed[view.cluster_id] = view
+        view.topics.follower = _Follower(self, view)
+        view.hidden.changed = lambda: self.say(_hides(view))
+        view.unknown_ids.answers_changed = lambda: self.say(_lacking(view))
+
+        def withheld(client: Client, topic_id: bytes) -> None:
+            self.say(IdWithheld(view.cluster_id, *client, topic_id))
+
+        view.unknown_ids.on_withheld = withheld
+        for message in _of_view(view):
+            self.say(message)
+
+    def _leave(self, view: LeaderView) -> None:
+        """Tell no more of a view that no route has: it is emptied, and workers drop theirs."""
+        del self._followed[view.cluster_id]
+        view.topics.follower = view.hidden.changed = None
+        view.unknown_ids.answers_changed = view.unknown_ids.on_withheld = None
+
+
+class _Changed:
+    """Called when what is known of a route's broker has changed."""
+
+    def __init__(self, telling: Telling, route: Route) -> None:
+        self._telling = telling
+        self._route = route
+
+    def __call__(self) -> None:
+        self._telling.broker_changed(self._route)
+
+
+class _Follower:
+    """See :class:`leader_hints.core.cluster.known_topics.TopicFollower`."""
+
+    def __init__(self, telling: Telling, view: LeaderView) -> None:
+        self._telling = telling
+        self._view = view
+
+    def added(self, name: str, topic_id: bytes) -> None:
+        self._telling.added(self._view, name, topic_id)
+
+    def forgotten(self, name: str) -> None:
+        self._telling.say(TopicForgotten(self._view.cluster_id, name))
+
+    def recreated(self) -> None:
+        self._telling.say(TopicRecreated(self._view.cluster_id))
+
+    def synthesized(self, name: str) -> None:
+        self._telling.say(NameSynthesized(self._view.cluster_id, name))
+
+
+def _of_broker(route: Route) -> Iterator[ToWorker]:
+    broker = route.broker
+    yield BrokerKnown(
+        route.name,
+        dict(broker.maxima),
+        broker.plan is None,
+        broker.view.cluster_id if broker.view is not None else "",
+        broker.node,
+        broker.guessed,
+        broker.serves_anybody,
+        broker.ids_everywhere,
+    )
+
+
+def _of_view(view: LeaderView) -> Iterator[ToWorker]:
+    cluster, topics = view.cluster_id, view.topics
+    for some in _parts((topic.name, topic.id) for topic in [*topics]):
+        yield TopicsAdded(cluster, tuple(some))
+    for name in [name for name in topics.synthetic_names if name not in topics.names]:
+        yield NameSynthesized(cluster, name)
+    yield _hides(view)
+    yield _lacking(view)
+    for (host, client_id), topic_id in view.unknown_ids.withheld_clients():
+        yield IdWithheld(cluster, host, client_id, topic_id)
+
+
+def _parts(all_of_them: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
+    coming = iter(all_of_them)
+    while some := [*islice(coming, MOST_ENTRIES)]:
+        yield some
+
+
+def _hides(view: LeaderView) -> TopicsHide:
+    return TopicsHide(view.cluster_id, some=bool(view.hidden), asked=view.hidden.asked)
+
+
+def _lacking(view: LeaderView) -> IdsLackNames:
+    return IdsLackNames(view.cluster_id, tuple(view.unknown_ids.lacking()))

@@ -1,0 +1,160 @@
+"""What a worker has in place of the parts that decide.
+
+Tested in ``tests/net/workers/test_sides.py``.
+"""
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+
+from leader_hints.core.clock import Clock
+from leader_hints.core.events import ClientSeen, Event, HintMissed, LatencySampled
+from leader_hints.core.hints.recovery import Client
+from leader_hints.core.route import Route
+from leader_hints.core.versions.asked_versions import AskedVersions
+from leader_hints.core.workers.awaited import AwaitedSuccesses
+from leader_hints.core.workers.messages import (
+    BrokerKnown,
+    ClientFailed,
+    ClientServed,
+    ErrorsReported,
+    EventsLost,
+    FromWorker,
+    Happened,
+    HintsDecided,
+    IdsDoubted,
+    IdsLacking,
+    IdsLackNames,
+    IdWithheld,
+    LeaderCame,
+    MetadataPassed,
+    ModeSet,
+    NameSynthesized,
+    TopicForgotten,
+    TopicRecreated,
+    TopicsAdded,
+    TopicsHide,
+    ToWorker,
+    VersionAsked,
+)
+from leader_hints.net.workers.relayed_holds import RelayedHolds
+from leader_hints.net.workers.told_state import ToldState
+
+#: Events of which there may be as many as clients make, and which the journal has.
+_MANY = (ClientSeen, HintMissed, LatencySampled)
+
+
+class WorkerSide:
+    """Joins them. ``holds``: see there; ``recovery``: what links report of errors and successes.
+
+    ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
+    little, so that what can be left out is. ``longest``: see
+    :class:`leader_hints.net.workers.relayed_holds.RelayedHolds`.
+    """
+
+    def __init__(
+        self,
+        routes: Mapping[str, Route],
+        send: Callable[[FromWorker], None],
+        crowded: Callable[[], bool],
+        longest: float,
+        clock: Clock,
+    ) -> None:
+        self._sends = send
+        self._crowded = crowded
+        self._lost = 0
+        self.holds = RelayedHolds(self._send, longest)
+        self.recovery = AwaitedSuccesses(
+            [*routes.values()], clock, self._tell_failed, self._tell_served
+        )
+        self._state = state = ToldState(routes, self._send, clock)
+        for route in routes.values():
+            route.asked = _TellsAsked(route.name, self._send)
+        self._takers: Mapping[type[ToWorker], Callable[..., None]] = {
+            BrokerKnown: state.broker,
+            ModeSet: state.mode,
+            TopicsAdded: state.topics_added,
+            TopicForgotten: state.topic_forgotten,
+            TopicRecreated: state.topic_recreated,
+            NameSynthesized: state.synthesized,
+            TopicsHide: state.hide,
+            IdsLackNames: state.lack_names,
+            IdWithheld: state.withheld,
+            LeaderCame: self._moved,
+            HintsDecided: self.holds.decided,
+            ErrorsReported: self.holds.reported,
+            ClientFailed: self._failed_elsewhere,
+            ClientServed: self._served_elsewhere,
+        }
+
+    def takes(self, message: ToWorker) -> bool:
+        """Take a message if it is for one of these parts; return whether it is."""
+        take = self._takers.get(type(message))
+        if take is None:
+            return False
+        take(message)
+        return True
+
+    def emit(self, event: Event) -> None:
+        """Tell an event."""
+        self._send(Happened(event))
+
+    def snoop(self, route: Route, version: int, payload: bytes) -> None:
+        """Send Metadata that went by."""
+        self._send(MetadataPassed(route.name, version, payload))
+
+    def lack(self, route: Route, ids: Collection[bytes]) -> None:
+        """Send ids that have no names."""
+        self._send(IdsLacking(route.name, tuple(ids)))
+
+    def doubt(self, route: Route) -> None:
+        """Tell that a client has no id for a topic."""
+        self._send(IdsDoubted(route.name))
+
+    def _send(self, message: FromWorker) -> None:
+        if self._crowded() and self._may_be_left_out(message):
+            return
+        if self._lost and not self._crowded():
+            lost, self._lost = self._lost, 0
+            self._sends(EventsLost(lost))
+        self._sends(message)
+
+    def _may_be_left_out(self, message: FromWorker) -> bool:
+        if isinstance(message, Happened) and isinstance(message.event, _MANY):
+            self._lost += 1
+            return True
+        return isinstance(message, MetadataPassed)
+
+    def _tell_failed(
+        self, route: Route, client_id: str, api: str, failed: Sequence[tuple[str, int]]
+    ) -> None:
+        self._send(ClientFailed(route.name, client_id, api, tuple(failed)))
+
+    def _tell_served(
+        self, route: Route, client: Client, api: str, topic: str, partition: int
+    ) -> None:
+        link, client_id, software = client
+        self._send(ClientServed(route.name, link, client_id, software, api, topic, partition))
+
+    def _failed_elsewhere(self, told: ClientFailed) -> None:
+        self.recovery.failed_anywhere(told.client_id, told.api, told.failed)
+
+    def _served_elsewhere(self, told: ClientServed) -> None:
+        self.recovery.served_elsewhere(
+            told.route, told.client_id, told.api, told.topic, told.partition
+        )
+
+    def _moved(self, told: LeaderCame) -> None:
+        self._state.moved(told)
+        self.recovery.moved(told.cluster, told.topic, told.partition, told.leader)
+
+
+class _TellsAsked(AskedVersions):
+    """Tells which versions clients ask."""
+
+    def __init__(self, route: str, send: Callable[[FromWorker], None]) -> None:
+        super().__init__()
+        self._route = route
+        self._send = send
+
+    def note(self, software: str, client_id: str, key: int, version: int) -> None:
+        """See there."""
+        self._send(VersionAsked(self._route, software, client_id, key, version))

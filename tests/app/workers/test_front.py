@@ -1,0 +1,82 @@
+"""Whole worker processes, below a process that a test is."""
+
+import contextlib
+import os
+import signal
+from typing import Any
+
+import trio
+
+from leader_hints.address import Address
+from leader_hints.settings.settings import Settings
+from tests.app.test_process import _connect, _settings, _tcp_broker
+from tests.net import messages
+from tests.net.serving import ANY, Log, exchange, serving, until_true
+
+_LINKS = 6
+#: Each worker imports the whole program, which takes a while on a loaded machine.
+_SECONDS = 60.0
+
+
+async def _ask(client: trio.SocketStream) -> bytes:
+    return await exchange(client, messages.api_versions_request(7), 1)
+
+
+def _settings_with_workers(upstream: Address, **values: Any) -> Settings:
+    return _settings((ANY, upstream), workers=2, **values)
+
+
+async def test_clients_are_served_by_both_workers_with_raised_versions(log: Log) -> None:
+    async with trio.open_nursery() as nursery:
+        broker, upstream = _tcp_broker(nursery)
+        async with serving(_settings_with_workers(upstream), log, _SECONDS) as (address,):
+            began = log.events("worker_began")
+            assert sorted(line["worker"] for line in began) == [1, 2]
+            await until_true(lambda: log.events("route_plan"))
+            answer = messages.api_versions_response(7, 3, {**broker.maxima, 0: 10, 1: 16})
+            clients = [await _connect(address) for _ in range(_LINKS)]
+            for client in clients:
+                asked = messages.api_versions_request(7)
+                assert await exchange(client, asked, len(answer)) == answer
+            for client in clients:
+                await client.aclose()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_worker_that_ends_is_started_again_and_its_clients_notice(log: Log) -> None:
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        async with serving(_settings_with_workers(upstream), log, _SECONDS) as (address,):
+            clients = [await _connect(address) for _ in range(_LINKS)]
+            for client in clients:
+                await _ask(client)
+            process = log.events("worker_began")[0]["process"]
+            os.kill(process, signal.SIGKILL)
+            (ended,) = await until_true(lambda: log.events("worker_ended"))
+            assert (ended["links"], ended["reason"]) == (_LINKS // 2, "signal 9")
+            gone = 0
+            for client in clients:
+                try:
+                    gone += not await _ask(client)
+                except trio.BrokenResourceError:
+                    gone += 1
+            assert gone == _LINKS // 2
+            await until_true(lambda: len(log.events("worker_began")) == 3, _SECONDS)
+            assert log.events("worker_began")[-1]["worker"] == ended["worker"]
+            client = await _connect(address)
+            assert await _ask(client)
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_broker_that_refuses_is_reported_once_for_all(log: Log) -> None:
+    with trio.socket.socket() as closed:
+        await closed.bind(("127.0.0.1", 0))
+        upstream = closed.getsockname()
+        settings = _settings_with_workers(Address(*upstream[:2]), hints="off")
+        async with serving(settings, log, _SECONDS) as (address,):
+            for _ in range(_LINKS):
+                client = await _connect(address)
+                with contextlib.suppress(trio.BrokenResourceError):
+                    assert await client.receive_some() == b""
+            assert len(log.events("upstream_unreachable")) == 1
+            assert "refused" in log.events("upstream_unreachable")[0]["error"]

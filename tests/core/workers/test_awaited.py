@@ -1,0 +1,152 @@
+"""Whatever a worker tells and leaves out, the process that decides reports what it would alone."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.broker_state import BrokerState
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.events import LeaderMoved, Recovered
+from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
+from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
+from leader_hints.core.workers.awaited import AwaitedSuccesses
+
+_ENDPOINTS = {node: Endpoint(f"{node}.example", 9092, None) for node in (1, 2)}
+
+
+class _Clock:
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def _routes(clock: _Clock) -> list[Route]:
+    view = LeaderView("cluster", clock)
+    return [
+        Route(
+            f"r{node}",
+            Mode.ON,
+            broker=BrokerState(view=view, node=node, endpoints=_ENDPOINTS, reachable=True),
+        )
+        for node in (1, 2)
+    ]
+
+
+@dataclass
+class _Process:
+    """Two workers and the process that decides; and one that does all, to compare with."""
+
+    clock: _Clock = field(default_factory=_Clock)
+    told: int = 0
+
+    def __post_init__(self) -> None:
+        self.routes, self.alone = _routes(self.clock), _routes(self.clock)
+        self.recovery = Recovery(self.routes, self.clock)
+        self.reference = Recovery(self.alone, self.clock)
+        self.reported: list[Recovered] = []
+        self.expected: list[Recovered] = []
+        self.workers = [self._worker(number) for number in (0, 1)]
+
+    def _worker(self, number: int) -> AwaitedSuccesses:
+        def failed(route: Route, client_id: str, api: str, some: object) -> None:
+            assert isinstance(some, tuple)
+            self.recovery.failed(self._route(route), client_id, api, some)
+            self.workers[1 - number].failed_anywhere(client_id, api, some)
+
+        def served(route: Route, client: Client, api: str, topic: str, partition: int) -> None:
+            self.told += 1
+            recovered = self.recovery.succeeded(self._route(route), client, api, topic, partition)
+            if recovered is not None:
+                self.reported.append(recovered)
+            self.workers[1 - number].served_elsewhere(
+                route.name, client.client_id, api, topic, partition
+            )
+
+        return AwaitedSuccesses(_routes(self.clock), self.clock, failed, served)
+
+    def _route(self, route: Route) -> Route:
+        return next(one for one in self.routes if one.name == route.name)
+
+    def failed(self, worker: int, route: int, client: str, partition: int) -> None:
+        self.workers[worker].failed(self.routes[route], client, "Produce", [("t", partition)])
+        self.reference.failed(self.alone[route], client, "Produce", [("t", partition)])
+
+    def succeeded(self, worker: int, route: int, client: str, partition: int) -> None:
+        who = Client(1, client, "x/1")
+        asked = self.workers[worker]._routes[route]
+        if asked.awaited:
+            asked_of = self.workers[worker]
+            assert asked_of.succeeded(asked, who, "Produce", "t", partition) is None
+        if self.alone[route].awaited:
+            expected = self.reference.succeeded(self.alone[route], who, "Produce", "t", partition)
+            if expected is not None:
+                self.expected.append(expected)
+
+    def moved(self, partition: int, leader: int) -> None:
+        event = LeaderMoved(
+            cluster="cluster",
+            topic="t",
+            partition=partition,
+            leader_before=3 - leader,
+            epoch_before=1,
+            leader=leader,
+            epoch=2,
+        )
+        self.recovery.take(event)
+        self.reference.take(event)
+        for worker in self.workers:
+            worker.moved("cluster", "t", partition, leader)
+
+
+_WORKER = st.integers(0, 1)
+_STEP = st.one_of(
+    st.tuples(st.just("failed"), _WORKER, _WORKER, st.sampled_from("ab"), _WORKER),
+    st.tuples(st.just("succeeded"), _WORKER, _WORKER, st.sampled_from("ab"), _WORKER),
+    st.tuples(st.just("moved"), _WORKER, st.integers(1, 2)),
+    st.tuples(st.just("wait"), st.floats(0, PATIENCE)),
+)
+
+
+@given(st.lists(_STEP, max_size=40))
+def test_what_is_reported_does_not_depend_on_the_worker(steps: list[tuple[object, ...]]) -> None:
+    process = _Process()
+    for name, *arguments in steps:
+        if name == "wait":
+            (seconds,) = arguments
+            assert isinstance(seconds, float)
+            process.clock.now += seconds
+        else:
+            getattr(process, str(name))(*arguments)
+    assert process.reported == process.expected
+
+
+def _successes(process: _Process, count: int) -> Iterator[int]:
+    for _ in range(count):
+        process.succeeded(0, 0, "a", 0)
+        yield process.told
+
+
+def test_of_many_successes_the_first_is_reported() -> None:
+    process = _Process()
+    process.failed(1, 0, "a", 0)
+    assert [*_successes(process, 3)] == [1, 1, 1]
+    assert [recovered.client_id for recovered in process.reported] == ["a"]
+
+
+def test_a_success_that_nobody_awaits_is_not_told() -> None:
+    process = _Process()
+    process.failed(0, 0, "b", 1)
+    assert [*_successes(process, 1)] == [0]
+
+
+def test_what_was_waited_for_too_long_is_forgotten() -> None:
+    process = _Process()
+    process.failed(0, 0, "a", 0)
+    process.clock.now += PATIENCE
+    process.failed(0, 0, "b", 1)
+    assert [*_successes(process, 1)] == [0]

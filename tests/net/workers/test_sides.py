@@ -1,0 +1,583 @@
+"""A worker and the process that decides, by what they say to each other."""
+
+from typing import Any
+
+import pytest
+import trio
+from trio.testing import MockClock
+
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
+from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.cluster.synthetic_ids import synthetic_id
+from leader_hints.core.events import (
+    ClientSeen,
+    HintGiven,
+    HintMissed,
+    LeaderMoved,
+    NotUnderstood,
+    Recovered,
+)
+from leader_hints.core.hints.miss_reason import MissReason
+from leader_hints.core.hints.recovery import Client
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.traffic_counters import TrafficCounters
+from leader_hints.core.mode import Mode
+from leader_hints.core.workers.messages import (
+    MOST_ENTRIES,
+    BrokerFails,
+    BrokerServes,
+    ClientServed,
+    LinkEnded,
+    LoadReported,
+    ReportAsked,
+    TopicsAdded,
+)
+from leader_hints.net.workers.parent_side import Worker
+from leader_hints.net.workers.traffic_reports import TrafficReports, add
+from tests.core.hold_queues import failed, learn
+from tests.core.samples import topic_id
+from tests.net.workers.sides import LONGEST, Hall
+from tests.settings.samples import settings_of
+
+
+def _hall(mode: Mode = Mode.ON) -> Hall:
+    hall = Hall(settings_of(), mode)
+    hall.route.broker.view = LeaderView("cluster", trio.current_time)
+    return hall
+
+
+def _events(hall: Hall, kind: type[Any]) -> list[Any]:
+    return [event for event, _ in hall.events if isinstance(event, kind)]
+
+
+def _move(hall: Hall, epoch: int = 6, leader: int = 2) -> None:
+    """Have the view learn that the partition has another leader, which serves."""
+    view = hall.route.broker.view
+    assert view is not None
+    learn(hall.route, {0: (1, epoch - 1)}, source=1)
+    learn(hall.route, {0: (leader, epoch)}, source=leader)
+    for _ in view.leader_confirms("t", 0, view.leader("t", 0)):  # type: ignore[arg-type]
+        pass
+
+
+# What a worker gets to know.
+
+
+async def test_a_worker_knows_what_came_before_and_after_it() -> None:
+    hall = _hall()
+    learn(hall.route, {0: (1, 5)}, topic="with an id", topic_id=topic_id(1))
+    hall.meet()
+    early = hall.seat(1)
+    hall.exchange()
+    learn(hall.route, {0: (1, 5)}, topic="without", source=1)
+    hall.route.broker.serves_anybody = True
+    late = hall.seat(2)
+    hall.exchange()
+    for seat in (early, late):
+        broker = seat.route.broker
+        assert broker.plan == hall.route.broker.plan
+        assert (broker.node, broker.serves_anybody) == (1, True)
+        assert broker.view is not None
+        topics = broker.view.topics
+        assert {*topics.names} == {"with an id", "without"}
+        assert topics.name(topic_id(1)) == "with an id"
+        assert topics.name(synthetic_id("cluster", "without")) == "without"
+        assert not topics.have_ids
+
+
+async def test_many_topics_come_in_few_messages() -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    seat.pending()
+    for number in range(MOST_ENTRIES * 2 + 1):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}")
+    hall.side.telling.flush()
+    told = [message for message in seat.pending() if isinstance(message, TopicsAdded)]
+    assert [len(message.topics) for message in told] == [MOST_ENTRIES, MOST_ENTRIES, 1]
+
+
+async def test_a_topic_that_is_forgotten_or_recreated_is_so_everywhere() -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, topic_id=topic_id(1))
+    seat = hall.seat(1)
+    hall.exchange()
+    view = seat.route.broker.view
+    assert view is not None
+    before = view.topics.forgotten
+    learn(hall.route, {0: (1, 0)}, topic_id=topic_id(2), source=1)
+    hall.exchange()
+    assert view.topics.name(topic_id(1)) is None
+    assert view.topics.name(topic_id(2)) == "t"
+    assert view.topics.forgotten > before
+
+
+async def test_a_lost_connection_leaves_the_former_plan() -> None:
+    hall = _hall()
+    hall.meet()
+    early = hall.seat(1)
+    hall.exchange()
+    hall.route.broker.lose()
+    late = hall.seat(2)
+    hall.exchange()
+    for seat in (early, late):
+        assert seat.route.broker.plan is None
+        assert seat.route.broker.former_plan == hall.route.broker.former_plan is not None
+
+
+async def test_a_mode_is_the_same_everywhere() -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    hall.exchange()
+    hall.route.switch(Mode.OFF)
+    hall.side.telling.switched(hall.route)
+    late = hall.seat(2)
+    hall.exchange()
+    assert [one.route.mode for one in (seat, late)] == [Mode.OFF, Mode.OFF]
+    assert [one.route.raised for one in (seat, late)] == [True, True]
+
+
+async def test_an_id_that_one_worker_has_made_up_is_known_to_all() -> None:
+    hall = _hall()
+    hall.meet()
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    assert one.route.broker.view is not None
+    made = one.route.broker.view.topics.synthesize_id("hidden")
+    hall.exchange()
+    late = hall.seat(1)
+    hall.exchange()
+    for seat in (other, late):
+        assert seat.route.broker.view is not None
+        assert seat.route.broker.view.topics.name(made) == "hidden"
+
+
+async def test_a_client_without_names_for_its_ids_is_withheld_them_everywhere() -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, topic_id=topic_id(1))
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    parent, view, others = (route.broker.view for route in (hall.route, one.route, other.route))
+    assert parent is not None
+    assert view is not None
+    assert others is not None
+    parent.unknown_ids.used([topic_id(9)], 0.0)
+    for asked in (1.0, 3.0):
+        parent.unknown_ids.answered(parent.topics.name, asked, asked)
+    hall.exchange()
+    assert view.unknown_ids.unnameable(topic_id(9), hides=False)
+    view.unknown_ids.withhold(("host", "client"), topic_id(9))
+    hall.exchange()
+    assert others.unknown_ids.withheld(("host", "client"), others.topics.name)
+    late = hall.seat(2)
+    hall.exchange()
+    assert late.route.broker.view is not None
+    assert late.route.broker.view.unknown_ids.withheld(("host", "client"), others.topics.name)
+
+
+# Error responses.
+
+
+async def test_a_hint_that_is_known_comes_at_once() -> None:
+    hall = _hall()
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    assert seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH)) is None
+    assert seat.side.holds.waiting.is_set()
+    hall.exchange()
+    ((number, hints),) = seat.settled
+    assert number == link.number
+    assert [(hint.leader, hint.epoch) for hint in hints if isinstance(hint, LeaderHint)] == [(2, 6)]
+    assert not seat.side.holds.waiting.is_set()
+    (given,) = _events(hall, HintGiven)
+    assert (given.answered.link, given.answered.topic, given.leader) == (number, "t", 2)
+
+
+async def test_a_hint_comes_when_the_view_learns_of_it() -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, source=1)
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    assert not seat.settled
+    assert hall.timer.queue.held == 1
+    _move(hall)
+    hall.timer.review()
+    hall.exchange()
+    assert len(seat.settled) == 1
+
+
+async def test_a_large_response_comes_and_goes_in_parts() -> None:
+    hall = _hall()
+    hall.meet()
+    count = 2 * MOST_ENTRIES + 7
+    view = hall.route.broker.view
+    assert view is not None
+    for epoch, node in ((5, 1), (6, 2)):
+        learn(hall.route, dict.fromkeys(range(count), (node, epoch)), source=node)
+    for partition in range(count):
+        leader = view.leader("t", partition)
+        assert leader is not None
+        view.leader_confirms("t", partition, leader)
+    seat = hall.seat(1)
+    hall.exchange()
+    seat.side.holds.submit(failed(seat.link(), dict.fromkeys(range(count), 5), ApiKey.FETCH))
+    hall.exchange()
+    for _ in range(100):
+        hall.timer.review()
+    hall.exchange()
+    ((_, hints),) = seat.settled
+    assert len(hints) == count
+    assert all(hints)
+    assert len(_events(hall, HintGiven)) == count
+
+
+async def test_where_hints_are_only_counted_nothing_waits() -> None:
+    hall = _hall(Mode.OBSERVE)
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    assert seat.side.holds.submit(failed(seat.link(), {0: 5}, ApiKey.FETCH)) == [None]
+    hall.exchange()
+    (given,) = _events(hall, HintGiven)
+    assert given.answered.observed
+
+
+async def test_a_route_that_was_switched_meanwhile_gives_no_hint() -> None:
+    hall = _hall()
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    # The worker does not know yet.
+    hall.route.switch(Mode.OBSERVE)
+    hall.side.telling.switched(hall.route)
+    hall.exchange()
+    assert seat.settled == [(link.number, [None])]
+    (missed,) = _events(hall, HintMissed)
+    assert missed.reason == MissReason.HINTS_OFF
+
+
+async def test_what_a_response_reserves_is_given_back_once_it_was_reported() -> None:
+    hall = _hall()
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    given: list[int] = []
+
+    class Account:
+        def give_back(self, size: int) -> None:
+            given.append(size)
+
+    held = failed(seat.link(), {0: 5}, ApiKey.FETCH)
+    held.account, held.reserved = Account(), 77
+    seat.side.holds.submit(held)
+    assert not given
+    hall.exchange()
+    assert given == [77]
+
+
+async def test_a_link_that_ends_is_held_for_no_more() -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, source=1)
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    hall.exchange()
+    assert hall.route.traffic.links_open == 1
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    seat.side.holds.forget(link.number)
+    hall.exchange()
+    hall.timer.review()
+    hall.exchange()
+    assert (hall.timer.queue.held, hall.route.traffic.links_open) == (0, 0)
+    assert not seat.side.holds.waiting.is_set()
+    assert not seat.settled
+
+
+async def test_nothing_is_held_for_the_links_of_a_worker_that_dies() -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, source=1)
+    seat, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    for one in (seat, seat, other):
+        one.side.holds.submit(failed(one.link(), {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    assert hall.timer.queue.held == 3
+    assert hall.side.leave(seat.worker) == 2
+    hall.timer.review()
+    assert (hall.timer.queue.held, hall.route.traffic.links_open) == (1, 1)
+    # What it still says counts no more.
+    hall.side.take(seat.worker, LinkEnded(1))
+
+
+async def test_a_response_does_not_wait_for_a_process_that_says_nothing(
+    autojump_clock: MockClock,
+) -> None:
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(seat.side.holds.run)
+        begun = trio.current_time()
+        seat.side.holds.submit(failed(link, {0: 5, 1: 5}, ApiKey.FETCH))
+        went_on = trio.Event()
+        settle = seat.side.holds.settle
+        seat.side.holds.settle = lambda decided: (settle(decided), went_on.set())[0]
+        await went_on.wait()
+        assert LONGEST <= trio.current_time() - begun <= LONGEST + 0.2
+        nursery.cancel_scope.cancel()
+    assert seat.settled == [(link.number, [None, None])]
+    # It decides in vain.
+    hall.timer.review()
+    hall.exchange()
+    assert len(seat.settled) == 1
+
+
+async def test_an_error_that_waits_until_it_is_settled_says_so() -> None:
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    scanned = Scanned((Failure("t", 0, 6, 0, 0),), True, 0, 0)
+    held = Held(
+        link,
+        ApiKey.PRODUCE,
+        8,
+        memoryview(b""),
+        scanned,
+        [-1],
+        MissReason.VERSION_WITHOUT_FIELD,
+    )
+    seat.side.holds.submit(held)
+    hall.exchange()
+    hall.side.leave(seat.worker)
+    hall.timer.review()
+    missed = _events(hall, HintMissed)
+    assert {event.reason for event in missed} <= {MissReason.VERSION_WITHOUT_FIELD}
+
+
+# What workers say besides.
+
+
+async def test_a_recovery_at_another_worker_is_reported_once() -> None:
+    hall = _hall()
+    hall.meet()
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    one.side.recovery.failed(one.route, "c", "Fetch", [("t", 0)])
+    hall.exchange()
+    assert (one.route.awaited, other.route.awaited) == (True, True)
+    for seat in (other, one):
+        seat.side.recovery.succeeded(seat.route, Client(4, "c", "x/1"), "Fetch", "t", 0)
+        hall.exchange()
+    (recovered,) = _events(hall, Recovered)
+    assert (recovered.client_id, recovered.link) == ("c", 4)
+
+
+async def test_a_worker_that_begins_awaits_what_others_do() -> None:
+    hall = _hall()
+    hall.meet()
+    one = hall.seat(1)
+    hall.exchange()
+    one.side.recovery.failed(one.route, "c", "Fetch", [("t", 0)])
+    moved = LeaderMoved(
+        cluster="cluster",
+        topic="u",
+        partition=3,
+        leader_before=2,
+        epoch_before=1,
+        leader=1,
+        epoch=2,
+    )
+    hall.emit(moved, 0)
+    hall.exchange()
+    late = hall.seat(2)
+    hall.exchange()
+    for partition in (("t", 0), ("u", 3)):
+        late.side.recovery.succeeded(late.route, Client(4, "c", "x/1"), "Fetch", *partition)
+    hall.exchange()
+    assert [(event.topic, event.partition) for event in _events(hall, Recovered)] == [
+        ("t", 0),
+        ("u", 3),
+    ]
+
+
+async def test_the_view_hears_from_a_worker_that_a_new_leader_serves(
+    autojump_clock: MockClock,
+) -> None:
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    learn(hall.route, {0: (2, 5)}, source=2)
+    hall.exchange()
+    view, told = hall.route.broker.view, seat.route.broker.view
+    assert view is not None
+    learn(hall.route, {0: (1, 6)}, source=3)
+    hall.emit(
+        LeaderMoved(
+            cluster="cluster",
+            topic="t",
+            partition=0,
+            leader_before=2,
+            epoch_before=5,
+            leader=1,
+            epoch=6,
+        ),
+        0,
+    )
+    hall.exchange()
+    assert told is not None
+    # An answer that comes so soon may be of an earlier time as leader.
+    told.served("t", 0, 1)
+    hall.exchange()
+    assert not view.serves("t", 0)
+    await trio.sleep(0.5)
+    told.served("t", 0, 1)
+    hall.exchange()
+    assert view.serves("t", 0)
+
+
+async def test_events_say_which_worker_they_come_from() -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    event = NotUnderstood(route="r", link=3, side="client", reason="x")
+    other.side.emit(event)
+    one.side.emit(event)
+    hall.exchange()
+    assert hall.events == [(event, 1), (event, 2)]
+
+
+async def test_where_nothing_is_read_what_clients_cause_is_left_out_and_counted() -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    hall.exchange()
+    seat.crowded = True
+    for _ in range(5):
+        seat.side.emit(ClientSeen(route="r", link=1, client_id="", software="x", version="1"))
+    seat.side.snoop(seat.route, 9, b"metadata")
+    seat.side.emit(NotUnderstood(route="r", link=3, side="client", reason="x"))
+    hall.exchange()
+    assert [type(event) for event, _ in hall.events] == [NotUnderstood]
+    seat.crowded = False
+    seat.side.doubt(seat.route)
+    hall.exchange()
+    assert hall.lost == 5
+
+
+async def test_a_broker_that_takes_no_connection_is_reported_once() -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    for seat in (one, other):
+        seat.say(BrokerFails("r", "refused"))
+    hall.exchange()
+    assert hall.reach.unreachable == {"r": "refused"}
+    assert len(hall.events) == 1
+    one.say(BrokerServes("r", "127.0.0.1"))
+    hall.exchange()
+    assert hall.reach.unreachable == {}
+
+
+async def test_versions_that_clients_ask_are_known_to_one_process() -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    one.route.asked.note("x/1", "c", 0, 9)
+    other.route.asked.note("x/1", "c", 0, 7)
+    hall.exchange()
+    ((name, asked),) = hall.route.asked
+    assert (name.client_id, asked) == ("c", {0: (7, 9)})
+
+
+async def test_a_defect_of_one_message_is_that_messages_alone() -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    with pytest.raises(KeyError):
+        hall.side.take(seat.worker, ClientServed("another", 1, "c", "", "Fetch", "t", 0))
+
+
+# Counters.
+
+
+def test_counters_come_as_what_was_gained() -> None:
+    hall = TrafficCounters()
+    seen: list[object] = []
+    traffic = TrafficCounters()
+
+    class Route:
+        name = "r"
+
+    route: Any = Route()
+    route.traffic = traffic
+    reports = TrafficReports([route])
+    for turn in range(1, 4):
+        cell = traffic.cell(0, 10, 9)
+        cell.requests += turn
+        cell.responses += 1
+        traffic.links += 1
+        traffic.up += 100
+        traffic.raw["budget"] += turn % 2
+        gained = [*reports.gained()]
+        seen += gained
+        for one in gained:
+            add(hall, one)
+        assert not [*reports.gained()]
+    assert (hall.links, hall.up, hall.down) == (3, 300, 0)
+    assert hall.requests == traffic.requests
+    assert hall.responses == traffic.responses
+    assert hall.raw == traffic.raw
+    assert len(seen) == 3
+
+
+async def test_fresh_counts_are_waited_for_but_not_for_ever(autojump_clock: MockClock) -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    for seat in (one, other):
+        seat.worker.ready.set()
+        seat.pending()
+    begun = trio.current_time()
+
+    async def answer() -> None:
+        await trio.sleep(0.1)
+        for seat in (one, other):
+            (asked,) = seat.pending()
+            assert isinstance(asked, ReportAsked)
+            seat.say(LoadReported(asked.number, 1, 2, 3, 4))
+        hall.exchange()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(answer)
+        await hall.side.counts.fresh()
+    assert trio.current_time() - begun == pytest.approx(0.1)
+    assert [seat.worker.counting.load.exchanges for seat in (one, other)] == [2, 2]
+    # Nobody answers any more.
+    await hall.side.counts.fresh()
+    assert trio.current_time() - begun < 2
+
+
+async def test_only_a_worker_that_has_got_all_and_is_ready_gets_clients() -> None:
+    hall = _hall()
+    worker = Worker(1, lambda message, sock: None)
+    steps = hall.side.joining(worker)
+    worker.ready.set()
+    assert hall.side.ready == []
+    for _ in steps:
+        pass
+    assert hall.side.ready == [worker]
