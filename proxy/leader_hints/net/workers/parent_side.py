@@ -190,6 +190,7 @@ class ParentSide:
 
     def _ready(self, worker: Worker, told: said.WorkerReady) -> None:
         worker.most_links = told.links
+        worker.counting.begin()
         worker.ready.set()
 
     def _happened(self, worker: Worker, told: said.Happened) -> None:

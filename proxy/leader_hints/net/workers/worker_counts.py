@@ -18,13 +18,17 @@ _PATIENCE: Final = 0.5
 class Counting:
     """What one worker says of its load, about every second.
 
-    ``answered``: the number of its last answer; ``at``: when that came.
+    ``answered``: the number of its last answer; ``at``: when it last sent something.
     """
 
     def __init__(self) -> None:
         self.answered = 0
         self.at = -math.inf
         self.load = LoadReported(0, 0, 0, 0, 0)
+
+    def begin(self) -> None:
+        """Take it that the worker lives, before it has said anything of its load."""
+        self.at = trio.current_time()
 
     def take(self, reported: LoadReported) -> None:
         """Take what it says."""
