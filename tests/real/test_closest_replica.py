@@ -18,6 +18,7 @@ from tests.real.test_client_families import need_go
 LEADER, OTHER, CLOSE = 1, 2, 3
 RACKS = {node: f"rack-{node}" for node in (LEADER, OTHER, CLOSE)}
 PARTITIONS = (0, 1)
+_OFFSETS = "__consumer_offsets"
 #: Long enough for the pause after a replica was named, and for a lease of librdkafka.
 _PATIENCE_S = 150.0
 
@@ -100,9 +101,13 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
             )
             for group, committed in ((False, False), (False, True), (True, False))
         ]
+        fleet.wait_read_nearby(1_000_000)
         same, crossing = fleet.wait_read_nearby(3_000_000)
         named = fleet.proxies.events("replica_named")
         assert {line["replica"] for line in named} == {CLOSE}
+        # A group whose coordinator stops may begin again at what it has committed.
+        for partition in admin.partitions(_OFFSETS):
+            admin.move_leader(_OFFSETS, partition, to=LEADER)
         # The follower stops: its consumers go on at the leader.
         cluster.brokers[CLOSE].stop()
         until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
@@ -123,7 +128,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
             check_consumed(admin, consumer)
             consumer.stop()
     share = same / (same + crossing)
-    assert share >= 0.9, f"{share:.1%} of {same + crossing} bytes were read in the rack"
+    assert share >= 0.95, f"{share:.1%} of {same + crossing} bytes were read in the rack"
 
 
 def _in_sync(admin: ClusterAdmin, topic: str) -> set[int]:
