@@ -52,6 +52,7 @@ _TIERS: Final = {
     "tests/pipeline/journal/": Tier.TEST,
     "tests/pipeline/kip951/": Tier.TEST,
     "tests/pipeline/report/": Tier.TEST,
+    "tests/pipeline/simulation/": Tier.TEST,
     "tests/pipeline/tables/": Tier.TEST,
     "tests/recordings/": Tier.TEST,
     "tests/settings/": Tier.UNIT,

@@ -78,6 +78,8 @@ def test_samples_that_are_missing_are_named(tmp_path: Path) -> None:
         Samples.read("some", tmp_path)
 
 
+# The simulation computes for a minute or two what it is compared with.
+@pytest.mark.timeout(900)
 @pytest.mark.parametrize("name", sorted(file.name.split(".")[0] for file in FOLDER.glob("*.gz")))
 def test_the_pages_figures_are_those_of_the_samples(name: str) -> None:
     ended = CliRunner().invoke(benchmarks, [name, "--from-samples", "--no-write"])
