@@ -45,7 +45,9 @@ def test_issue_forms_have_what_github_wants(file: Any) -> None:
 )
 def test_links_and_files_that_are_named_are_there(file: str) -> None:
     text = (ROOT / file).read_text(encoding="utf-8")
-    links = re.findall(r"\]\(([^)#]+)", text) + re.findall(r"\b(?:docs/)?[\w-]+\.md\b", text)
+    links = re.findall(r"\]\(([^)#]+)", text) + re.findall(
+        r"\b(?:docs/(?:[\w-]+/)*)?[\w-]+\.md\b", text
+    )
     for link in links:
         assert (
             "://" in link or (ROOT / file).parent.joinpath(link).exists() or (ROOT / link).exists()
