@@ -1,6 +1,6 @@
 """Consumers read from the replica in their rack, where the brokers have no selector (KIP-392)."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -9,11 +9,9 @@ from tests.harness.admin import ClusterAdmin
 from tests.harness.checker import check_consumed, check_ends, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, OffsetsSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
-from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import ProxyFleet
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
-from tests.real.test_client_families import need_go
 
 LEADER, OTHER, CLOSE = 1, 2, 3
 RACKS = {node: f"rack-{node}" for node in (LEADER, OTHER, CLOSE)}
@@ -57,18 +55,13 @@ class Fleet:
 
 @pytest.fixture
 def client(
-    request: pytest.FixtureRequest, clients: Callable[[str], ClientProcess], tmp_path: Path
-) -> Iterator[ClientProcess]:
+    request: pytest.FixtureRequest, clients: Callable[[str], ClientProcess]
+) -> ClientProcess:
     """A client library's process, by its name."""
-    if request.param != "franz-go":
-        yield clients(request.param)
-        return
-    need_go()
-    with go_clients(tmp_path) as process:
-        yield process
+    return clients(request.param)
 
 
-@pytest.mark.parametrize("client", [JAVA, CONFLUENT, "franz-go"], indirect=True)
+@pytest.mark.parametrize("client", [JAVA, CONFLUENT], indirect=True)
 @pytest.mark.parametrize("cluster", [PLAIN_24, PLAIN_28, KRAFT_36], indirect=True)
 def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     cluster: RealCluster,

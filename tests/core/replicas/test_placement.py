@@ -327,9 +327,9 @@ def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() ->
     assert scene.route.rack_traffic.read == {("b", "b"): 2 * len(scene.got(_RECORDS, {}))}
 
 
-def test_a_broker_of_which_it_is_not_proved_which_it_is_names_none() -> None:
+def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:
     scene = Scene()
-    scene.route.broker.guessed = True
+    scene.route.broker.node = None
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
     assert scene.named == []
 

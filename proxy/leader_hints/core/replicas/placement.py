@@ -52,7 +52,8 @@ class Placement:
         if not rack or mode is Mode.OFF:
             return None
         broker = route.broker
-        view, node = broker.view, broker.proved_node
+        # A guess does: a broker that leads nothing is not proved, and followers may lead nothing.
+        view, node = broker.view, broker.node
         own = "" if node is None else route.config.racks.of(node, broker.endpoints)
         places = own, self._known_rack(rack)
         route.rack_traffic.read[places] += length
