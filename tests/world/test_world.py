@@ -47,7 +47,7 @@ _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
 #: And in half of which there are racks, and consumers that are sent to the replica in theirs.
 _RACKS = range(RACKS_FROM, RACKS_FROM + 20)
 #: And more, in which links are in two workers.
-_WITH_WORKERS = range(WORKERS_FROM, WORKERS_FROM + 40)
+_WITH_WORKERS = range(WORKERS_FROM, WORKERS_FROM + 50)
 _IN_EACH = 10
 _SEED = 11
 #: Prints a digest of all bytes that are sent in a world without the comparison with others.

@@ -5,6 +5,8 @@ import itertools
 import pytest
 
 from leader_hints.apis.leader_hint import Failure
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.hints import hint_rules
 from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.hint_rules import PROOFS, Named
@@ -85,6 +87,34 @@ def test_a_broker_has_led_at_the_last_epoch_of_its_own_unless_that_is_in_doubt()
     # Either this broker lags, or the topic was recreated: then node 1 did not lead it at epoch 5.
     learn(on, {0: (3, 0)}, source=3)
     assert hint_rules.led_epoch(on, failure) == UNKNOWN_EPOCH
+
+
+@pytest.mark.parametrize("node", [1, None])
+@pytest.mark.parametrize("fenced", [False, True])
+def test_no_hint_by_name_while_the_broker_reports_another_id(
+    node: int | None, *, fenced: bool
+) -> None:
+    """A process that begins while a topic is recreated may hear of the former one last.
+
+    Then it takes that for the newer until polls show the truth.
+    """
+    on = route(node=1)
+    own, former, present = Source(node, "route"), topic_id(1), topic_id(2)
+    assert on.broker.view is not None
+
+    def report(leader: Led, topic: bytes, source: Source) -> None:
+        led = TopicMetadata(0, "t", topic, (leader,))
+        on.broker.view.learn(led, source.node, route=source.route)  # type: ignore[union-attr]
+
+    report(Led(0, 1, 2), present, Source(3))
+    report(Led(0, 3, 3), former, Source(2))
+    report(Led(0, 1, 3), present, own)
+    partition = _partition(on, epoch=-1, asked=True, fenced=fenced, by_id=False, late=True)
+    assert hint_rules.judge(on, partition, RECENT) == ((3, 3), None, None)
+
+    report(Led(0, 3, 3), former, own)
+    _, hint, _ = hint_rules.judge(on, partition, RECENT)
+    assert hint is not None
 
 
 @pytest.mark.parametrize("hidden", [False, True])

@@ -181,11 +181,15 @@ class KnownTopics:
             return self._add(answer.name, topic_id, (), source)
         if known.id == topic_id:
             known.reported_by(source.node, self._clock())
+            if known.elsewhere:
+                known.elsewhere.difference_update((source.name, source.route))
             if known.claimed and (poll or _NO_ID in known.claimed.values()):
                 known.claimed.clear()
             return known
         is_former = not topic_id or topic_id in known.retired
         if is_former and not (poll and known.insists(topic_id, source)):
+            if topic_id:
+                known.elsewhere.add(source.name)
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.

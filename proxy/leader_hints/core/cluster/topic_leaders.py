@@ -24,7 +24,8 @@ class TopicLeaders:
     clients may give the topic. ``since``: when the view learnt of it; ``recreated``: it knew
     another one with an id of the name before. ``knowing``: the nodes that have reported this id,
     while others may still lead a former topic of the name. ``retired``: former ids of the name, and
-    ``claimed``: the one of them that the last poll of each broker reported. ``contradicted``: which
+    ``claimed``: the one of them that the last poll of each broker reported, and ``elsewhere``: the
+    brokers whose last report was of one of them. ``contradicted``: which
     partitions the last poll of each broker contradicted. ``behind``: by partition, since when polls
     of a broker have reported lower epochs than the known one, and nobody that one. ``absent``: how
     many polls in a row lacked the topic. ``in_sync``: its replicas in sync, ``None`` where no
@@ -37,6 +38,7 @@ class TopicLeaders:
         "behind",
         "claimed",
         "contradicted",
+        "elsewhere",
         "epochs",
         "id",
         "in_sync",
@@ -68,6 +70,7 @@ class TopicLeaders:
         self.recreated = recreated
         self.knowing: set[int] | None = set() if topic_id else None
         self.claimed: dict[Reporter, bytes] = {}
+        self.elsewhere: set[Reporter] = set()
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, set[int]] = {}

@@ -82,13 +82,19 @@ def is_contradicted(route: Route, partition: FailedPartition) -> bool:
     """Whether what the broker reported last contradicts the view.
 
     The leader's own confirmation settles a contradiction. But one that has not learnt that a topic
-    was recreated still leads the former one, and confirms that.
+    was recreated still leads the former one, and confirms that. And one that reports another id of
+    the topic means another topic: it lags, or the view does.
     """
     view = route.broker.view
-    if view is None or not view.disagreements:
+    if view is None:
         return False
     topic, number = partition.failure[:2]
-    known, source = view.leader(topic, number), Source(route.broker.proved_node, route.name)
+    source, about = Source(route.broker.proved_node, route.name), view.topics.get(topic)
+    if about is not None and about.elsewhere and about.elsewhere & {source.name, source.route}:
+        return True
+    if not view.disagreements:
+        return False
+    known = view.leader(topic, number)
     place = view.topics.key(topic), number
     return known is not None and view.disagreements.contradicts(place, source, known)
 
