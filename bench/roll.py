@@ -165,7 +165,10 @@ def _measure(
 
 
 def _longest(began: Sequence[float], records: Sequence[tuple[int, float, float]]) -> list[float]:
-    """Return the stalls: ``records`` are partition, when it was done, and latency."""
+    """Return the stalls, in tenths of a millisecond: the samples are to stay small.
+
+    ``records``: partition, when it was done, and latency.
+    """
     longest: dict[tuple[int, int], float] = {}
     for partition, at, latency in records:
         sent = at - latency / 1000
@@ -173,7 +176,7 @@ def _longest(began: Sequence[float], records: Sequence[tuple[int, float, float]]
             if latency >= STALL_MS and begin - 0.5 <= sent < begin + WINDOW:
                 place = batch, partition
                 longest[place] = max(latency, longest.get(place, 0.0))
-    return [*longest.values()]
+    return [round(latency, 1) for latency in longest.values()]
 
 
 def cluster_of(version: str, mode: Mode, folder: Path) -> RealCluster:

@@ -89,6 +89,8 @@ def test_every_setting_has_a_variable() -> None:
         "LEADER_HINTS_HINTS": "off",
         "LEADER_HINTS_TAKEOVER": "/run/takeover",
         "LEADER_HINTS_TOPIC_IDS": "synthesize",
+        "LEADER_HINTS_CLOSEST_REPLICA": "on",
+        "LEADER_HINTS_RACKS": "1=a,2=b",
         "LEADER_HINTS_CLIENTS": '[{"name": "a-service", "uses": ["fetch"]}]',
         "LEADER_HINTS_LOG__LEVEL": "debug",
         "LEADER_HINTS_LOG__FORMAT": "json",
@@ -108,9 +110,14 @@ def test_every_setting_has_a_variable() -> None:
         elif isinstance(value, int):
             variables["LEADER_HINTS_" + "__".join(key).upper()] = str(value + 1)
 
-    after = load_settings({"routes": ROUTES}, variables, None).model_dump(exclude={"routes"})
+    def changed_by(chosen: dict[str, str]) -> set[tuple[str, ...]]:
+        after = load_settings({"routes": ROUTES}, chosen, None).model_dump(exclude={"routes"})
+        return {key for key, value in _leaves(after) if value != dict(_leaves(before))[key]}
 
-    changed = {key for key, value in _leaves(after) if value != dict(_leaves(before))[key]}
+    # Not both: workers know nothing of replicas.
+    one, other = "LEADER_HINTS_WORKERS", "LEADER_HINTS_CLOSEST_REPLICA"
+    without = [{k: v for k, v in variables.items() if k != name} for name in (one, other)]
+    changed = changed_by(without[0]) | changed_by(without[1])
     assert changed == {key for key, _ in _leaves(before)}
     assert len(variables) == len(changed)
 
