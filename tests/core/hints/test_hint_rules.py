@@ -94,7 +94,7 @@ def test_a_broker_has_led_at_the_last_epoch_of_its_own_unless_that_is_in_doubt()
 def test_no_hint_by_name_while_the_broker_reports_another_id(
     node: int | None, *, fenced: bool
 ) -> None:
-    """A process that begins while a topic is recreated may hear of the former one last.
+    """A process that begins while a topic is recreated may learn of the former one last.
 
     Then it takes that for the newer until polls show the truth.
     """
