@@ -22,7 +22,10 @@ _RECOVERY = [
 ]  # fmt: skip
 
 #: Of these no table is made.
-_UNREAD = {"address", "uses", "action", "hint", "recovery_ms"}
+_UNREAD = {
+    *("address", "uses", "action", "hint", "recovery_ms"),
+    *("replica", "rack", "returned"),
+}
 
 
 def _answers(spark: SparkSession, made: Made, name: str) -> DataFrame:
