@@ -23,13 +23,14 @@ class TopicLeaders:
     ``key``: the id where there is one, else the name. ``aliases``: all names and ids by which
     clients may give the topic. ``since``: when the view learnt of it; ``recreated``: it knew
     another one with an id of the name before. ``knowing``: the nodes that have reported this id,
-    while others may still lead a former topic of the name. ``retired``: former ids of the name, and
-    ``claimed``: the one of them that the last poll of each broker reported, and ``elsewhere``: the
-    brokers whose last report was of one of them. ``contradicted``: which
-    partitions the last poll of each broker contradicted. ``behind``: by partition, since when polls
-    of a broker have reported lower epochs than the known one, and nobody that one. ``absent``: how
-    many polls in a row lacked the topic. ``in_sync``: its replicas in sync, ``None`` where no
-    answer was read for those.
+    while others may still lead a former topic of the name. ``retired``: former ids of the name;
+    ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
+    brokers whose last report was of one. ``contradicted``: which partitions the last poll of each
+    broker contradicted. ``behind``: by partition, since when polls of a broker have reported lower
+    epochs than the known one, and nobody that one. ``absent``: how many polls in a row lacked the
+    topic. ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
+
+    Large because each way in which brokers may contradict the view has its note here.
     """
 
     __slots__ = (
