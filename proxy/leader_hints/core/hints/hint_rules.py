@@ -89,11 +89,13 @@ def is_contradicted(route: Route, partition: FailedPartition) -> bool:
     if view is None:
         return False
     topic, number = partition.failure[:2]
-    source, about = Source(route.broker.proved_node, route.name), view.topics.get(topic)
-    if about is not None and about.elsewhere and about.elsewhere & {source.name, source.route}:
-        return True
-    if not view.disagreements:
+    about = view.topics.get(topic)
+    # Mostly neither: each failed partition of a storm of moves comes here.
+    if about is None or not (about.elsewhere or view.disagreements):
         return False
+    source = Source(route.broker.proved_node, route.name)
+    if about.elsewhere & {source.name, source.route}:
+        return True
     known = view.leader(topic, number)
     place = view.topics.key(topic), number
     return known is not None and view.disagreements.contradicts(place, source, known)
