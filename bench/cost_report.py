@@ -34,9 +34,9 @@ RECODED = CostArm("hints on, 2.4.1", "2.4.1", "proxy", "on")
 WATCHED = CostArm("hints on, watched", "3.6.2", "proxy", "on", watched=True)
 
 #: Most CPU seconds with hints on, over HAProxy's.
-MOST_OF_HAPROXY = {SMALL: 1.5, LARGE: 1.2, CONSUME: 1.3, SINGLE: 2.2, FIFTY: 1.6}
+MOST_OF_HAPROXY = {SMALL: 1.3, LARGE: 1.1, CONSUME: 1.3, SINGLE: 1.6, FIFTY: 1.4}
 #: Most latency that is added over direct with hints on, over what HAProxy adds.
-MOST_ADDED = 2.5
+MOST_ADDED = 1.5
 #: Most CPU seconds where requests and responses are recoded, over where they are restamped.
 MOST_OF_RESTAMPED = {
     SMALL: 1.5,
