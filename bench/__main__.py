@@ -30,6 +30,7 @@ benchmarks = click.Group(
         cost_report.cost,
         cost_report.recoding,
         cost_report.watching,
+        cost_report.workers,
         consuming_report.main,
         control_report.main,
         kip951_report.main,

@@ -25,7 +25,7 @@ from tests.harness.waiting import until
 Via = Literal["direct", "haproxy", "proxy"]
 
 _HAPROXY = """global
-  nbthread 1
+  nbthread {threads}
   maxconn 2000
 defaults
   mode tcp
@@ -46,7 +46,7 @@ class CostArm:
     """What is measured: a broker of a version, and the relay in front of it.
 
     ``watched``: the proxy writes a journal with one latency of a hundred, and its metrics and
-    status are read every second.
+    status are read every second. ``workers``: processes that serve connections.
     """
 
     label: str
@@ -54,6 +54,7 @@ class CostArm:
     via: Via
     hints: Hints = "on"
     watched: bool = False
+    workers: int = 1
 
 
 @dataclass
@@ -81,7 +82,7 @@ def run(arms: Sequence[CostArm], works: Sequence[Work], rounds: int) -> Costs:
             for version in sorted({arm.version for arm in arms})
         }
         for number, arm, place in alternating(arms, rounds, folder):
-            for work, cost in _round(arm, works, clusters[arm.version], place, f"c-{place.name}"):
+            for work, cost in _round(arm, works, clusters[arm.version], place):
                 if number:
                     into = costs[arm, work]
                     into.cpu += cost.cpu
@@ -120,11 +121,11 @@ def report(number: int, arm: CostArm, work: Work, figures: str) -> None:
 
 
 def _round(
-    arm: CostArm, works: Sequence[Work], cluster: RealCluster, folder: Path, topic: str
+    arm: CostArm, works: Sequence[Work], cluster: RealCluster, folder: Path
 ) -> Iterator[tuple[Work, Cost]]:
     admin = ClusterAdmin(cluster)
     partitions = max(work.connections for work in works)
-    topics = {work: f"{topic}-{work.topic}" for work in works}
+    topics = {work: f"c-{folder.name}-{work.topic}" for work in works}
     for name in sorted(set(topics.values())):
         admin.create_topics({name: [[1]] * partitions}, TOPIC)
     with relay(arm, cluster, folder) as pid:
@@ -150,7 +151,7 @@ def relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | No
     elif arm.via == "haproxy":
         listen, upstream = (":".join(map(str, a)) for a in (broker.advertised, broker.upstream))
         file = folder / "haproxy.cfg"
-        file.write_text(_HAPROXY.format(listen=listen, upstream=upstream))
+        file.write_text(_HAPROXY.format(threads=arm.workers, listen=listen, upstream=upstream))
         process = processes.start(
             ["haproxy", "-db", "-f", str(file)], output=folder / "haproxy.log"
         )
@@ -162,11 +163,16 @@ def relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | No
     else:
         routes = [(broker.advertised, broker.upstream)]
         with ExitStack() as stack:
+            settings = {"LEADER_HINTS_WORKERS": str(arm.workers)}
             if arm.watched:
-                stack.enter_context(_journal_to(folder))
+                settings |= _journal_to(folder)
+            stack.enter_context(_environment(settings))
             fleet = stack.enter_context(
                 ProxyFleet.before(
-                    routes, folder, hints=arm.hints, arguments=["--log-level", "info"]
+                    routes,
+                    folder,
+                    hints=arm.hints,
+                    arguments=["--log-level", "info"],
                 )
             )
             (proxy,) = fleet.processes
@@ -175,15 +181,19 @@ def relay(arm: CostArm, cluster: RealCluster, folder: Path) -> Iterator[int | No
             yield proxy.pid
 
 
-@contextmanager
-def _journal_to(folder: Path) -> Iterator[None]:
-    """Have proxies that are started meanwhile write a journal."""
+def _journal_to(folder: Path) -> dict[str, str]:
+    """Return the settings of a proxy that writes a journal."""
     (folder / "journal").mkdir()
-    settings = {
+    return {
         "LEADER_HINTS_JOURNAL__KIND": "files",
         "LEADER_HINTS_JOURNAL__PATH": str(folder / "journal"),
         "LEADER_HINTS_JOURNAL__SAMPLE_LATENCIES": "100",
     }
+
+
+@contextmanager
+def _environment(settings: Mapping[str, str]) -> Iterator[None]:
+    """Have proxies that are started meanwhile get these settings."""
     os.environ.update(settings)
     try:
         yield
@@ -217,11 +227,16 @@ def _listens(address: tuple[str, int]) -> bool:
 
 
 def cpu_seconds(pid: int | None) -> float:
-    """Return the CPU time of all threads of a process so far, 0 for none."""
+    """Return the CPU time of all threads of a process and its children so far, 0 for none.
+
+    Children that have ended count for nothing.
+    """
     if pid is None:
         return 0.0
-    threads = Path(f"/proc/{pid}/task").iterdir()
-    return sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    threads = [*Path(f"/proc/{pid}/task").iterdir()]
+    own = sum(int((thread / "schedstat").read_text().split()[0]) for thread in threads) / 1e9
+    children = (child for thread in threads for child in (thread / "children").read_text().split())
+    return own + sum(cpu_seconds(int(child)) for child in children)
 
 
 def missing_tools(arms: Sequence[CostArm]) -> str | None:

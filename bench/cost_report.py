@@ -1,4 +1,4 @@
-"""``python -m bench cost``, ``recoding`` and ``watching``: CPU seconds of the proxy, compared."""
+"""``python -m bench cost``, ``recoding``, ``watching``, ``workers``: CPU seconds, compared."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,6 +24,7 @@ CONSUME_LARGE = Work("consume 300 MB, 1 MB a response", "consume", 300 * _MB, 1 
 SINGLE = Work("6000 produces one at a time", "single", 6000, 100, "single")
 CONSUME_SINGLE = Work("6000 records, one a response", "consume", 600_000, 1, "single")
 FIFTY = Work("30,000 produces, 50 connections", "single", 30_000, 100, "fifty", 50)
+HUNDRED = Work("60,000 produces, 100 connections", "single", 60_000, 100, "hundred", 100)
 
 DIRECT = CostArm("direct", "3.6.2", "direct")
 HAPROXY = CostArm("HAProxy", "3.6.2", "haproxy")
@@ -31,6 +32,7 @@ OFF = CostArm("hints off", "3.6.2", "proxy", "off")
 ON = CostArm("hints on", "3.6.2", "proxy", "on")
 RECODED = CostArm("hints on, 2.4.1", "2.4.1", "proxy", "on")
 
+TWO_WORKERS = CostArm("hints on, two workers", "3.6.2", "proxy", "on", workers=2)
 WATCHED = CostArm("hints on, watched", "3.6.2", "proxy", "on", watched=True)
 
 #: Most CPU seconds with hints on, over HAProxy's.
@@ -50,6 +52,9 @@ MOST_OF_RESTAMPED = {
 #: Most CPU seconds of a proxy that is watched, over one that is not.
 MOST_OF_UNWATCHED = {SINGLE: 1.05}
 
+#: Most CPU seconds with two workers, over those with one process.
+MOST_OF_ONE_PROCESS = {SMALL: 1.1, FIFTY: 1.1, HUNDRED: 1.1}
+
 _rounds = click.option("--rounds", default=5, show_default=True, help="Alternating rounds.")
 _write = click.option("--write/--no-write", default=True, help="Write page, plot and samples.")
 
@@ -67,6 +72,7 @@ class _Comparison:
 
 _COST = _Comparison("cost", (DIRECT, HAPROXY, OFF, ON), MOST_OF_HAPROXY, ON, HAPROXY)
 _RECODING = _Comparison("recoding", (ON, RECODED), MOST_OF_RESTAMPED, RECODED, ON)
+_WORKERS = _Comparison("workers", (ON, TWO_WORKERS), MOST_OF_ONE_PROCESS, TWO_WORKERS, ON)
 _WATCHING = _Comparison("watching", (ON, WATCHED), MOST_OF_UNWATCHED, WATCHED, ON)
 
 
@@ -97,6 +103,15 @@ def watching(rounds: int, from_samples: bool, write: bool) -> None:
     _report(_WATCHING, rounds, from_samples, write)
 
 
+@click.command()
+@_rounds
+@from_samples_option
+@_write
+def workers(rounds: int, from_samples: bool, write: bool) -> None:
+    """Compare CPU seconds of two workers with one process. Ends with 1 on a missed target."""
+    _report(_WORKERS, rounds, from_samples, write)
+
+
 def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> None:
     samples = Samples.read(of.section) if from_samples else _measured(of, rounds)
     arms, works = of.arms, list(of.most)
@@ -111,8 +126,8 @@ def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> No
     ]
     if DIRECT in arms:
         verdicts += [_added(costs, name) for name in ("p50", "p99")]
-    plot = ["![CPU seconds over those of HAProxy](cost.svg)"] if HAPROXY in arms else []
-    counted = len(costs[of.above, works[0]].cpu)
+    plot = ["![CPU seconds over those of HAProxy](cost.svg)"] if DIRECT in arms else []
+    counted = len(costs[of.below, works[0]].cpu)
     text = "\n\n".join(
         [
             f"{counted} alternating rounds; CPU seconds of the proxy, median and 95 % interval:",
@@ -124,7 +139,7 @@ def _report(of: _Comparison, rounds: int, from_samples: bool, write: bool) -> No
         ]
     )
     if write and plot:
-        seconds = {a.label: {w.label: costs[a, w].cpu for w in works} for a in (HAPROXY, OFF, ON)}
+        seconds = {a.label: {w.label: costs[a, w].cpu for w in works} for a in arms if a != DIRECT}
         aims = {work.label: aim for work, aim in of.most.items()}
         plot_cost(seconds, aims, _DOCS / "cost.svg")
     finish(_DOCS / "benchmarks.md", of.section, text, samples, verdicts, write=write)

@@ -43,9 +43,9 @@ class Samples:
         self._rows: dict[tuple[str, str], list[tuple[str, str]]] = {}
 
     def add(self, comparison: str, arm: str, record: object) -> None:
-        """Keep a record, its numbers rounded to six digits."""
+        """Keep a record, its numbers rounded to five digits."""
         self._rows[comparison, arm] = [
-            (path, f"{value:.6g}" if isinstance(value, float) else str(value))
+            (path, f"{value:.5g}" if isinstance(value, float) else str(value))
             for path, value in _flat("", record)
         ]
 

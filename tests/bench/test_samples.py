@@ -21,7 +21,7 @@ from tests.harness.maven import ROOT
 
 _PAGES = ("benchmarks.md", "pipeline.md", "simulation.md")
 _MOST_BYTES = 1_000_000
-#: Numbers that are not changed by rounding to six digits.
+#: Numbers that are not changed by rounding to five digits.
 _NUMBERS = st.integers(0, 99_999).map(lambda number: number / 100)
 _LISTS = st.lists(_NUMBERS, max_size=5)
 #: A record without any value is none.

@@ -223,6 +223,7 @@ class Pump:
         """
         watched, turns = self._watched, self._turns
         ready = watched.ready(wait)
+        several = len(ready) > 1
         rest = iter(ready)
         for descriptor, events in rest:
             side = watched.by_descriptor.get(descriptor)
@@ -238,6 +239,6 @@ class Pump:
             except Exception as error:
                 # A defect of the proxy must end one link and not all of them.
                 self._endings.failed(side.pair, error)
-            if turns.is_over(begun):
+            if several and turns.is_over(begun):
                 watched.leave(rest)
         return len(ready)

@@ -52,14 +52,16 @@ class SendQueues:
             return None
         try:
             if len(pieces) == 1:
+                size = len(pieces[0])
                 sent = side.socket.send(pieces[0])
             else:
+                size = sum(map(len, pieces))
                 sent = side.socket.sendmsg(pieces[:_MOST_PIECES])
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
             return error
-        if sent == sum(map(len, pieces)):
+        if sent == size:
             side.peer.flow.flushed()
         else:
             self._queue(side, pieces, sent)
