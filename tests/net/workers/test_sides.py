@@ -36,7 +36,7 @@ from leader_hints.core.workers.messages import (
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import failed, learn
-from tests.core.samples import topic_id
+from tests.core.samples import BROKER_3_6, topic_id
 from tests.net.workers.sides import LONGEST, Hall
 from tests.settings.samples import settings_of
 
@@ -84,6 +84,22 @@ async def test_a_worker_knows_what_came_before_and_after_it() -> None:
         assert topics.name(topic_id(1)) == "with an id"
         assert topics.name(synthetic_id("cluster", "without")) == "without"
         assert not topics.have_ids
+
+
+async def test_a_worker_that_begins_later_knows_the_topics_of_all_clusters() -> None:
+    hall = Hall(settings_of(), others=["s", "t"])
+    for number, route in enumerate(hall.routes):
+        route.broker.view = LeaderView(f"cluster {number}", trio.current_time)
+        route.broker.maxima = BROKER_3_6
+        learn(route, {0: (1, 5)}, topic=f"topic {number}", topic_id=topic_id(number + 1))
+    seat = hall.seat(1)
+    hall.exchange()
+    views = [route.broker.view for route in seat.routes.values()]
+    assert [{*view.topics.names} for view in views if view is not None] == [
+        {"topic 0"},
+        {"topic 1"},
+        {"topic 2"},
+    ]
 
 
 async def test_many_topics_come_in_few_messages() -> None:

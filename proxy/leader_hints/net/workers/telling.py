@@ -70,11 +70,12 @@ class Telling:
         Changes may be sent in between: what comes twice does no harm.
         """
         self.flush()
-        for view in [*self._followed.values()]:
-            yield from _of_view(view)
+        # First of which cluster each route is: workers drop the views of all others.
         for route in self._routes:
             yield ModeSet(route.name, route.mode, route.raised)
             yield from _of_broker(route)
+        for view in [*self._followed.values()]:
+            yield from _of_view(view)
         for client_id, api, topic, partition in self._recovery.awaited_errors():
             yield ClientFailed("", client_id, api, ((topic, partition),))
         for place, topic, partition in self._recovery.awaited_moves():
