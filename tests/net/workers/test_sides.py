@@ -102,6 +102,31 @@ async def test_a_worker_that_begins_later_knows_the_topics_of_all_clusters() -> 
     ]
 
 
+async def test_what_becomes_of_topics_while_a_worker_begins_is_not_taken_back() -> None:
+    hall = _hall()
+    hall.meet()
+    for number in range(10 * MOST_ENTRIES):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}", topic_id=topic_id(number + 1))
+    hall.exchange()
+    seat = hall.seat(1, told=False)
+    next(seat.joining)
+    hall.exchange()
+    # Both are among the last that are told.
+    recreated, deleted = (f"t{10 * MOST_ENTRIES - last}" for last in (1, 2))
+    new = topic_id(99_999)
+    learn(hall.route, {0: (1, 0)}, topic=recreated, topic_id=new)
+    view = hall.route.broker.view
+    assert view is not None
+    view.topics.drop(deleted)
+    for _ in seat.joining:
+        hall.exchange()
+    hall.exchange()
+    told = seat.route.broker.view
+    assert told is not None
+    assert told.topics.name(new) == recreated
+    assert {*told.topics.names} == {*view.topics.names}
+
+
 async def test_many_topics_come_in_few_messages() -> None:
     hall = _hall()
     seat = hall.seat(1)

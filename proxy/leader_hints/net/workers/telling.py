@@ -67,7 +67,8 @@ class Telling:
     def all(self) -> Iterator[ToWorker]:
         """Iterate over all that is known, for a worker that begins.
 
-        Changes may be sent in between: what comes twice does no harm.
+        Changes may be sent in between: what comes twice does no harm. Nothing that is said here is
+        older than they are.
         """
         self.flush()
         # First of which cluster each route is: workers drop the views of all others.
@@ -180,7 +181,9 @@ def _of_broker(route: Route) -> Iterator[ToWorker]:
 
 def _of_view(view: LeaderView) -> Iterator[ToWorker]:
     cluster, topics = view.cluster_id, view.topics
-    for some in _parts((topic.name, topic.id) for topic in [*topics]):
+    # Some may have been deleted or recreated since.
+    known = ((topic.name, topic.id) for topic in [*topics] if topics.has(topic))
+    for some in _parts(known):
         yield TopicsAdded(cluster, tuple(some))
     for name in [name for name in topics.synthetic_names if name not in topics.names]:
         yield NameSynthesized(cluster, name)
