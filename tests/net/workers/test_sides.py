@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from leader_hints.apis.keys import ApiKey
@@ -611,6 +612,23 @@ async def test_fresh_counts_are_waited_for_but_not_for_ever(autojump_clock: Mock
     # Nobody answers any more.
     await hall.side.counts.fresh()
     assert trio.current_time() - begun < 2
+
+
+async def test_several_wait_for_fresh_counts_at_the_same_time(autojump_clock: MockClock) -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    seat.worker.ready.set()
+    seat.pending()
+    begun = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(hall.side.counts.fresh)
+            await trio.testing.wait_all_tasks_blocked()
+        for asked in seat.pending():
+            assert isinstance(asked, ReportAsked)
+            seat.say(LoadReported(asked.number, 1, 2, 3, 4))
+        hall.exchange()
+    assert trio.current_time() == begun
 
 
 async def test_only_a_worker_that_has_got_all_and_is_ready_gets_clients() -> None:
