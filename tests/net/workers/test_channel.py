@@ -16,6 +16,7 @@ from leader_hints.core.workers.messages import (
     Message,
     MetadataPassed,
 )
+from leader_hints.net.workers import channel as channel_module
 from leader_hints.net.workers.channel import Channel
 from tests.net.rig import descriptors_before, open_descriptors
 
@@ -79,6 +80,36 @@ async def test_messages_come_in_order_however_large_they_are(ends: tuple[Channel
             ends[0].send(message)
         await taken.wait_for(len(sent))
     assert taken.messages == sent
+
+
+async def test_others_have_their_turn_while_messages_take_long(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(channel_module, "monotonic", lambda: now)
+    taken, most = 0, 0.0
+
+    def take(message: Message, sock: socket.socket | None) -> None:
+        nonlocal now, taken
+        now += 0.001
+        taken += 1
+
+    async def others() -> None:
+        nonlocal most
+        while taken < 100:
+            before = now
+            await trio.lowlevel.checkpoint()
+            most = max(most, now - before)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            ends[0].send(LinkEnded(number))
+        nursery.start_soon(ends[1].run, take)
+        with trio.fail_after(_SECONDS):
+            await others()
+        nursery.cancel_scope.cancel()
+    # One slice before its turn, and one behind it.
+    assert most <= 0.01
 
 
 async def test_each_socket_comes_with_its_message(ends: tuple[Channel, Channel]) -> None:

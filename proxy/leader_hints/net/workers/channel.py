@@ -10,6 +10,7 @@ import struct
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import Final
 
 import trio
@@ -18,9 +19,10 @@ from leader_hints.core.workers.codec import decode, encode
 from leader_hints.core.workers.messages import WITH_SOCKET, Message
 
 _LENGTH: Final = struct.Struct(">I")
-#: Received at once; and messages that are taken before other tasks get their turn.
+#: Received at once; and seconds for which messages are taken before other tasks get their turn. It
+#: is measured and not counted: one message may have 500 failed partitions, which are judged.
 _RECEIVED: Final = 1 << 18
-_TAKEN: Final = 100
+_SLICE: Final = 0.004
 #: Messages that are sent at once.
 _SENT: Final = 100
 #: A descriptor, and room for as many as may come beside the bytes that are received at once: one.
@@ -113,8 +115,9 @@ class Channel:
                 nursery.cancel_scope.cancel()
 
     async def _take_all(self, take: Take) -> None:
-        at = taken = 0
+        at = 0
         data = self._data
+        over_at = monotonic() + _SLICE
         while len(data) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(data, at)
             begin, end = at + _LENGTH.size, at + _LENGTH.size + length
@@ -126,9 +129,9 @@ class Channel:
                 sock = self._sockets.popleft() if self._sockets else None
             take(message, sock)
             at = end
-            taken += 1
-            if taken % _TAKEN == 0:
+            if monotonic() >= over_at:
                 await trio.lowlevel.checkpoint()
+                over_at = monotonic() + _SLICE
         del data[:at]
 
     def _receive(self) -> bool:
