@@ -18,6 +18,7 @@ from leader_hints.core.events import (
     LeaderMoved,
     NotUnderstood,
     Recovered,
+    TaskFailed,
 )
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client
@@ -27,7 +28,9 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
     BrokerFails,
+    BrokerMissed,
     BrokerServes,
+    BrokerWanted,
     ClientServed,
     LinkEnded,
     LoadReported,
@@ -553,6 +556,26 @@ async def test_a_defect_of_one_message_is_that_messages_alone() -> None:
     seat = hall.seat(1)
     with pytest.raises(KeyError):
         hall.side.take(seat.worker, ClientServed("another", 1, "c", "", "Fetch", "t", 0))
+
+
+async def test_a_defect_in_connecting_to_a_broker_costs_one_connection() -> None:
+    async def defect(*_: object, **__: object) -> trio.SocketStream:
+        raise KeyError("a defect")
+
+    hall = Hall(settings_of(), open_broker=defect)
+    seat = hall.seat(1)
+    hall.exchange()
+    number = seat.link().number
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hall.side.run)
+        await trio.testing.wait_all_tasks_blocked()
+        seat.say(BrokerWanted(number, "r"))
+        hall.exchange()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert [*map(type, seat.pending())] == [BrokerMissed]
+    (failed_task,) = _events(hall, TaskFailed)
+    assert failed_task.task == "connection"
 
 
 # Counters.

@@ -10,12 +10,12 @@ from typing import Final
 import trio
 
 from leader_hints.address import Address
-from leader_hints.core.events import Event
+from leader_hints.core.events import Event, TaskFailed
 from leader_hints.core.hints.recovery import Client, Recovery
 from leader_hints.core.route import Route
 from leader_hints.core.workers import messages as said
 from leader_hints.core.workers.messages import FromWorker, ToWorker
-from leader_hints.errors import BrokerError
+from leader_hints.errors import BrokerError, places_of
 from leader_hints.net.brokers.own_connections import Made
 from leader_hints.net.brokers.reachability import Reach
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -209,10 +209,14 @@ class ParentSide:
             stream = await self._open_broker(
                 self._upstream(route), self._patience, made=Made(route.name)
             )
+            sock = socket.socket(fileno=stream.socket.detach())
         except BrokerError as error:
             worker.send(said.BrokerMissed(link, str(error)))
+        except Exception as error:
+            # A defect must end one connection, and not this process.
+            self._emit(TaskFailed(task="connection", traceback=places_of(error)), worker.number)
+            worker.send(said.BrokerMissed(link, "a defect of the proxy"))
         else:
-            sock = socket.socket(fileno=stream.socket.detach())
             worker.send(said.BrokerReached(link), sock)
 
     def _broker_serves(self, worker: Worker, told: said.BrokerServes) -> None:
