@@ -1,8 +1,6 @@
 """What all workers get to know: brokers, topics, modes, and who awaits a success.
 
 A worker that begins gets all of it; after that each change, in the order in which it came.
-
-Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -75,8 +73,12 @@ class Telling:
         for route in self._routes:
             yield ModeSet(route.name, route.mode, route.raised)
             yield from _of_broker(route)
-        for view in [*self._followed.values()]:
-            yield from _of_view(view)
+        for cluster, view in [*self._followed.items()]:
+            for message in _of_view(view):
+                if self._followed.get(cluster) is not view:
+                    # No route is of that cluster any more, or of one that is known anew.
+                    break
+                yield message
         for client_id, api, topic, partition in self._recovery.awaited_errors():
             yield ClientFailed("", client_id, api, ((topic, partition),))
         for place, topic, partition in self._recovery.awaited_moves():
