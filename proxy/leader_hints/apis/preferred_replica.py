@@ -181,7 +181,7 @@ class PreferredReplicaScan:
         if size >= _INT64.size <= len(frame) - reader.at:
             (position,) = _INT64.unpack_from(frame, reader.at)
         elif not size and not self._has_records:
-            # Who reads committed records alone gets none from the last stable offset on.
+            # A consumer of committed records alone gets none from the last stable offset on.
             position = stable if stable >= 0 else high
         self._has_records |= size > 0
         offered = Offered(self._topic, partition, error, high, start, preferred, size, position)

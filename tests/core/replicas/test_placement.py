@@ -316,7 +316,7 @@ def test_the_oldest_records_are_read_from_the_leader() -> None:
     _unnamed(Scene(), Outcome.OLDEST, offsets=(50, 200))
 
 
-def test_who_gets_nothing_because_others_took_all_room_may_read_the_oldest_records() -> None:
+def test_a_partition_without_records_behind_others_may_be_read_from_its_beginning() -> None:
     """A broker gives no records of a partition once those before it have used up MaxBytes."""
     scene = Scene()
     both = [(0, 0, bytes(900)), (1, 0, b"")]
@@ -325,7 +325,7 @@ def test_who_gets_nothing_because_others_took_all_room_may_read_the_oldest_recor
     assert scene.route.rack_traffic.outcomes == {Outcome.OLDEST: 2}
 
 
-def test_who_has_read_all_there_is_goes_to_a_replica() -> None:
+def test_a_consumer_that_has_read_all_there_is_goes_to_a_replica() -> None:
     scene = Scene()
     scene.fetch([(0, 0, b""), (1, 0, b"")], offsets=(50, 200))
     assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]

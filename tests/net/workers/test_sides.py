@@ -115,7 +115,7 @@ async def test_what_becomes_of_topics_while_a_worker_begins_is_not_taken_back() 
     seat = hall.seat(1, told=False)
     next(seat.joining)
     hall.exchange()
-    # Both are among the last that are told.
+    # Both are among the last that it gets.
     recreated, deleted = (f"t{10 * MOST_ENTRIES - last}" for last in (1, 2))
     new = topic_id(99_999)
     learn(hall.route, {0: (1, 0)}, topic=recreated, topic_id=new)

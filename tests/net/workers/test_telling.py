@@ -5,7 +5,6 @@ from collections.abc import Iterator
 from itertools import count
 
 import pytest
-import trio
 
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.cluster import Clusters
@@ -30,7 +29,7 @@ class _World:
     """
 
     def __init__(self, seed: int) -> None:
-        self._chance = random.Random(seed)  # noqa: S311 - a world for each seed  # nosec B311
+        self._chance = random.Random(seed)
         self.hall = Hall(settings_of(), others=["s", "t"])
         self._clusters = Clusters(lambda: 100.0 + self._steps / 10)
         self._steps = 0
@@ -42,7 +41,8 @@ class _World:
 
     def live(self) -> None:
         """Have many things happen, and then everything taken that was said."""
-        for self._steps in range(self._chance.randrange(10, 100)):
+        for _ in range(self._chance.randrange(10, 100)):
+            self._steps += 1
             happens = self._chance.choice(
                 [
                     self._meet_cluster,
@@ -164,7 +164,7 @@ def _same(hall: Hall, seat: Seat) -> None:
 
 
 async def test_workers_know_what_their_process_knows(monkeypatch: pytest.MonkeyPatch) -> None:
-    # So that what is known is told in many steps.
+    # So that workers get what is known in many steps.
     monkeypatch.setattr(telling, "MOST_ENTRIES", 1)
     seats = 0
     for seed in range(_WORLDS):

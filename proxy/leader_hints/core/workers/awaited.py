@@ -143,7 +143,7 @@ class AwaitedSuccesses:
     def _forget_old(self, now: float) -> None:
         """Forget what has been waited for long enough, or is too much.
 
-        If it is very much: some of it, and the rest later. Until then successes are told in vain.
+        If it is very much: some of it, and the rest later. Until then it tells successes in vain.
         """
         errors, moves = self._errors, self._moves
         least = len(errors) + len(moves) - FORGOTTEN_AT_ONCE

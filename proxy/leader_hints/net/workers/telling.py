@@ -76,7 +76,7 @@ class Telling:
         for cluster, view in [*self._followed.items()]:
             for message in _of_view(view):
                 if self._followed.get(cluster) is not view:
-                    # No route is of that cluster any more, or of one that is known anew.
+                    # No route is of that cluster any more, or its view is another one by now.
                     break
                 yield message
         for client_id, api, topic, partition in self._recovery.awaited_errors():
