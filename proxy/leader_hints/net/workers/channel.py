@@ -5,6 +5,7 @@ socket. A message with a socket beside it has that with its first bytes (SCM_RIG
 """
 
 import array
+import errno
 import socket
 import struct
 from collections import deque
@@ -25,6 +26,10 @@ _RECEIVED: Final = 1 << 18
 _SLICE: Final = 0.004
 #: Messages that are sent at once.
 _SENT: Final = 100
+#: What the system is short of for a moment: of sockets that are under way the processes of a user
+#: may have no more than one process may have descriptors (unix(7)). And seconds until then.
+_SHORT: Final = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE: Final = 0.01
 #: A descriptor, and room for as many as may come beside the bytes that are received at once: one.
 _DESCRIPTORS: Final = array.array("i")
 _ROOM: Final = socket.CMSG_SPACE(_DESCRIPTORS.itemsize)
@@ -158,10 +163,11 @@ class Channel:
             self._some = trio.Event()
             while self._waiting:
                 await trio.lowlevel.wait_writable(self._sock)
-                self._flush()
+                if not self._flush():
+                    await trio.sleep(_PAUSE)
 
-    def _flush(self) -> None:
-        """Send as much as is taken now."""
+    def _flush(self) -> bool:
+        """Send as much as is taken now; return false if the system is short of something."""
         while self._waiting:
             data, sock = self._waiting[0]
             try:
@@ -177,11 +183,14 @@ class Channel:
                     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)]
                     sent = self._sock.sendmsg([data], rights)
             except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
+                return True
+            except OSError as error:
+                if error.errno in _SHORT:
+                    return False
                 self.end()
-                return
+                return True
             self._sent(sent)
+        return True
 
     def _sent(self, sent: int) -> None:
         self.queued -= sent
