@@ -578,7 +578,8 @@ class _Elsewhere:
     def end(self) -> None:
         """End, as a process does that is killed."""
         self.ready, self._ended = False, True
-        self._parent.leave(self._worker)
+        for _ in self._parent.leaving(self._worker):
+            pass
 
     def begin(self, node: int, number: int) -> int:
         route = next(r for r in self._proxy.parent_routes if r.name == self.routes[node].name)

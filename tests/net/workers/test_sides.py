@@ -41,6 +41,7 @@ from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import failed, learn
 from tests.core.samples import BROKER_3_6, topic_id
+from tests.harness.lines import most_lines
 from tests.net.workers.sides import LONGEST, Hall
 from tests.settings.samples import settings_of
 
@@ -285,6 +286,20 @@ async def test_a_large_response_comes_and_goes_in_parts() -> None:
     assert len(_events(hall, HintGiven)) == count
 
 
+async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: MockClock) -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, source=1)
+    seat = hall.seat(1)
+    hall.exchange()
+    for _ in range(2000):
+        seat.side.holds.submit(failed(seat.link(), {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    assert hall.timer.queue.held == 2000
+    assert most_lines(hall.side.leaving(seat.worker)) < 100_000
+    assert hall.timer.queue.held == seat.worker.links == hall.route.traffic.links_open == 0
+
+
 async def test_where_hints_are_only_counted_nothing_waits() -> None:
     hall = _hall(Mode.OBSERVE)
     hall.meet()
@@ -364,7 +379,7 @@ async def test_nothing_is_held_for_the_links_of_a_worker_that_dies() -> None:
         one.side.holds.submit(failed(one.link(), {0: 5}, ApiKey.FETCH))
     hall.exchange()
     assert hall.timer.queue.held == 3
-    assert hall.side.leave(seat.worker) == 2
+    assert await hall.side.leave(seat.worker) == 2
     hall.timer.review()
     assert (hall.timer.queue.held, hall.route.traffic.links_open) == (1, 1)
     # What it still says counts no more.
@@ -414,7 +429,7 @@ async def test_an_error_that_waits_until_it_is_settled_says_so() -> None:
     )
     seat.side.holds.submit(held)
     hall.exchange()
-    hall.side.leave(seat.worker)
+    await hall.side.leave(seat.worker)
     hall.timer.review()
     missed = _events(hall, HintMissed)
     assert {event.reason for event in missed} <= {MissReason.VERSION_WITHOUT_FIELD}

@@ -28,6 +28,8 @@ from leader_hints.net.workers.worker_links import WorkerLinks
 
 #: Messages of what is known that a worker gets before other tasks get their turn.
 _TOLD_AT_ONCE: Final = 5
+#: Links of a worker that has ended which are forgotten in one step: each may have a response held.
+_LEFT_AT_ONCE: Final = 500
 
 OpenLink = Callable[..., Awaitable[trio.SocketStream]]
 SendBeside = Callable[[ToWorker, socket.socket | None], None]
@@ -159,14 +161,21 @@ class ParentSide:
                 yield
         worker.told = True
 
-    def leave(self, worker: Worker) -> int:
+    async def leave(self, worker: Worker) -> int:
         """Take it that a worker has ended, with all its links; return how many it had."""
+        links = worker.links
+        for _ in self.leaving(worker):
+            await trio.lowlevel.checkpoint()
+        return links
+
+    def leaving(self, worker: Worker) -> Iterator[None]:
+        """Do so in steps."""
         self._workers.pop(worker, None)
-        numbers = self.links.of(worker)
-        for number in numbers:
+        for count, number in enumerate(self.links.of(worker), 1):
             self._hold_timer.forget(number)
             self.links.ended(number)
-        return len(numbers)
+            if count % _LEFT_AT_ONCE == 0:
+                yield
 
     def take(self, worker: Worker, message: FromWorker) -> None:
         """Take a message of a worker."""
