@@ -41,7 +41,7 @@ from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import failed, learn
 from tests.core.samples import BROKER_3_6, topic_id
-from tests.harness.lines import most_lines
+from tests.harness.lines import lines_of, most_lines
 from tests.net.workers.sides import LONGEST, Hall
 from tests.settings.samples import settings_of
 
@@ -298,6 +298,17 @@ async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: M
     assert hall.timer.queue.held == 2000
     assert most_lines(hall.side.leaving(seat.worker)) < 100_000
     assert hall.timer.queue.held == seat.worker.links == hall.route.traffic.links_open == 0
+
+
+async def test_the_end_of_a_link_costs_the_same_however_many_are_held() -> None:
+    def lines(count: int) -> int:
+        seat = _hall().seat(1)
+        links = [seat.link() for _ in range(count)]
+        for link in links:
+            seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+        return lines_of(lambda: seat.side.holds.forget(links[1].number))
+
+    assert lines(1000) == lines(3)
 
 
 async def test_where_hints_are_only_counted_nothing_waits() -> None:
