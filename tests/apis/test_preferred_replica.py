@@ -83,13 +83,27 @@ def test_all_partitions_are_found_and_written_to(version: int, aborted: int) -> 
     read = read_response_frame(response_type(FETCH, version), data)
     replicas = [p.preferred_read_replica for t in read.responses for p in t.partitions]
     assert replicas == [9] * 6
-    assert [(o.partition, o.size, o.first) for o in found[:3]] == [
+    assert [(o.partition, o.size, o.position) for o in found[:3]] == [
         (0, 98, 30),
         (1, 0, None),
         (2, 3, None),
     ]
     assert {(o.error, o.high, o.start, o.preferred) for o in found} == {(0, 90, 7, -1)}
     assert _see(version, frame, [], NONE)[0] == frame
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@pytest.mark.parametrize(("stable", "position"), [(-1, 90), (60, 60)])
+def test_a_consumer_that_gets_no_records_is_at_the_end(
+    version: int, stable: int, position: int
+) -> None:
+    frame = bytearray(_frame(version, [b"", b"r"]))
+    begin = struct.pack(">ihq", 0, 0, 90)
+    at = frame.index(begin) + len(begin)
+    struct.pack_into(">q", frame, at, stable)
+    _, found = _see(version, bytes(frame), [], NONE)
+    # Behind records of others nobody knows.
+    assert [o.position for o in found] == [position, None, None, None]
 
 
 @pytest.mark.parametrize("version", VERSIONS)

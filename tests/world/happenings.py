@@ -20,6 +20,8 @@ UNTIL = 11.0
 SETTLING_FROM = 100_000
 #: Seeds from which on, up to those with racks, the links of each process are in two workers.
 WORKERS_FROM = 200_000
+#: Seeds from which on, up to those with racks, workers end as well, and begin again.
+WORKERS_END_FROM = 250_000
 #: Seeds from which on every other world has racks, and consumers that name theirs. None of them is
 #: one in which links may keep little: that is drawn for fewer clients.
 RACKS_FROM = 300_000
@@ -263,8 +265,8 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            others = (_upgrades(seed), _evictions(seed), _losses(seed), _swaps(seed))
-            return sorted([*drawn, *chain.from_iterable(others)])
+            others = _upgrades, _evictions, _losses, _swaps, _worker_ends
+            return sorted([*drawn, *chain.from_iterable(drawn_by(seed) for drawn_by in others)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -310,6 +312,16 @@ def _swaps(seed: int) -> Iterator[Happening]:
     if draw.random() < 0.08 and not profile(seed).crossed:
         at, seconds = draw.uniform(PEACE, UNTIL - 2.0), draw.choice([0.2, 0.6, 1.5])
         yield Happening(round(at, 4), "swap", draw.randint(0, 3), draw.choice(NODES), seconds)
+
+
+def _worker_ends(seed: int) -> Iterator[Happening]:
+    """Draw when workers end, of the process that has the route of a node, and begin again."""
+    draw = random.Random(f"{seed} worker ends")
+    if WORKERS_END_FROM <= seed < RACKS_FROM:
+        for _ in range(draw.choice([1, 2, 4])):
+            at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.1, 0.3, 1.5])
+            node, number = draw.choice(NODES), draw.randint(0, 1)
+            yield Happening(round(at, 4), "worker", number, node, seconds)
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

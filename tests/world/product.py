@@ -66,6 +66,8 @@ _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstoo
 _BUFFER = 1 << 18
 #: Seconds for which a message of a worker is under way, or one to it, at most.
 LAG = 0.005
+#: Seconds between two steps in which a worker that begins gets what is known.
+_STEP = 0.01
 _LAGS = tuple(LAG * tenth / 10 for tenth in (0, 7, 1, 10, 3, 0, 5))
 
 
@@ -185,17 +187,49 @@ class Proxy:
         #: Where links are: in this process, or in workers of it.
         self._seats: list[_Seat] = [_Here(self._routes, self._timer, self._refresher, budget)]
         self._side: ParentSide | None = None
+        self._config, self._budget = config, budget // workers
+        self._nursery: trio.Nursery | None = None
         if workers > 1:
             self._side = self._parent_side(workers, upstreams)
-            self._seats = [
-                _Elsewhere(self, network, self._side, number, config, budget // workers)
-                for number in range(1, workers + 1)
-            ]
+            self._seats = [self._worker(number) for number in range(1, workers + 1)]
+            for seat in self._seats:
+                seat.begin_at_once()
         self._watch = RouteWatch(
             [Watched(route, upstreams[node], connectors) for node, route in self._routes.items()],
             cast(OwnConnections, _OwnConnections(self)),
             self._emit,
         )
+
+    def _worker(self, number: int) -> "_Elsewhere":
+        assert self._side is not None
+        return _Elsewhere(self, self._network, self._side, number, self._config, self._budget)
+
+    def end_worker(self, number: int, seconds: float) -> None:
+        """End a worker with all its links; the next one begins some seconds later."""
+        number %= len(self._seats)
+        ended = self._seats[number]
+        if not ended.ready:
+            return
+        ended.end()
+        for relay in [*self._links.values()]:
+            if relay.seat is ended:
+                relay.close()
+        self._network.schedule.after(seconds, self._begin_worker, number)
+
+    def _begin_worker(self, number: int) -> None:
+        if self.running:
+            seat = self._seats[number] = self._worker(number + 1)
+            seat.begin_in_steps()
+            assert self._nursery is not None
+            self._nursery.start_soon(seat.run)
+
+    def unlike(self) -> Iterator[str]:
+        """Iterate over what workers know otherwise than the process that decides."""
+        for number, seat in enumerate(self._seats, 1):
+            for node, route in self._routes.items():
+                theirs = seat.routes[node]
+                if (known := _known(theirs)) != (right := _known(route)):
+                    yield f"worker {number} knows {known} of the route of {node}, not {right}"
 
     def _parent_side(self, workers: int, upstreams: Mapping[int, Address]) -> ParentSide:
         routes = [*self._routes.values()]
@@ -226,6 +260,7 @@ class Proxy:
             # No name leads to this machine: TEST-NET-1 (RFC 5737).
             trio.socket.set_custom_hostname_resolver(ResolverTo(["192.0.2.1"]))
             async with trio.open_nursery() as nursery:
+                self._nursery = nursery
                 nursery.start_soon(self._timer.run)
                 nursery.start_soon(self._refresher.run)
                 nursery.start_soon(self._watch.run)
@@ -304,7 +339,8 @@ class Proxy:
     def accept(self, node: int, client: End) -> bool:
         """Take a client's connection to the route of ``node``."""
         waits = self.now < self._listens_at and not self._refresher.all_asked.is_set()
-        if not self.running or waits:
+        ready = [seat for seat in self._seats if seat.ready]
+        if not self.running or waits or not ready:
             return False
         upstream_node = self._behind.get(node, node)
         broker = self._network.connect(upstream(upstream_node), client.principal)
@@ -312,7 +348,7 @@ class Proxy:
             client.close()
             return True
         self._numbers += 1
-        seat = self._seats[self._numbers % len(self._seats)]
+        seat = ready[self._numbers % len(ready)]
         number = seat.begin(node, self._numbers)
         link = Link(
             seat.routes[node],
@@ -418,10 +454,11 @@ class _Holds(Protocol):
 
 
 class _Seat(Protocol):
-    """Where links are, and whom they tell what. ``routes``: by node."""
+    """Where links are, and whom they tell what. ``routes``: by node; ``ready``: it takes links."""
 
     routes: Mapping[int, Route]
     budget: Budget
+    ready: bool
 
     @property
     def holds(self) -> _Holds: ...
@@ -431,6 +468,8 @@ class _Seat(Protocol):
     def snoop(self, route: Route, version: int, payload: bytes) -> None: ...
     def lack(self, route: Route, ids: Collection[bytes]) -> None: ...
     def doubt(self, route: Route) -> None: ...
+    def begin_at_once(self) -> None: ...
+    def end(self) -> None: ...
     async def run(self) -> None: ...
 
 
@@ -441,6 +480,7 @@ class _Here:
         self, routes: Mapping[int, Route], timer: HoldTimer, refresher: Refresher, budget: int
     ) -> None:
         self.routes = routes
+        self.ready = True
         self.budget = Budget(budget // 2, budget)
         self.holds = timer
         self.recovery = Recovery([])
@@ -451,6 +491,12 @@ class _Here:
     def begin(self, node: int, number: int) -> int:
         return number
 
+    def begin_at_once(self) -> None:
+        pass
+
+    def end(self) -> None:
+        self.ready = False
+
     async def run(self) -> None:
         pass
 
@@ -459,7 +505,7 @@ class _Lagging:
     """One direction of a channel: messages come in their order, some time later."""
 
     def __init__(self, network: Network, take: Callable[[Message], None]) -> None:
-        self._schedule = network.schedule
+        self.schedule = network.schedule
         self._take = take
         self._sent = 0
         self._last = 0.0
@@ -467,8 +513,8 @@ class _Lagging:
     def send(self, message: Message) -> None:
         self._sent += 1
         lag = _LAGS[self._sent % len(_LAGS)]
-        self._last = max(self._last, self._schedule.now + lag)
-        self._schedule.at(self._last, self._come, encode(message))
+        self._last = max(self._last, self.schedule.now + lag)
+        self.schedule.at(self._last, self._come, encode(message))
 
     def _come(self, data: bytes) -> None:
         self._take(decode(data))
@@ -507,9 +553,33 @@ class _Elsewhere:
         self.holds, self.recovery = self._side.holds, self._side.recovery
         self.snoop, self.lack, self.doubt = self._side.snoop, self._side.lack, self._side.doubt
         self.holds.settle = proxy.settle
-        for _ in side.joining(self._worker):
+        self.ready = False
+        self._ended = False
+        self._joining = side.joining(self._worker)
+
+    def begin_at_once(self) -> None:
+        for _ in self._joining:
             pass
+        self._begun()
+
+    def begin_in_steps(self) -> None:
+        """Get what is known in steps, between which other things happen."""
+        if self._ended or not self._proxy.running:
+            return
+        if next(self._joining, self) is self:
+            self._begun()
+        else:
+            self._back.schedule.after(_STEP, self.begin_in_steps)
+
+    def _begun(self) -> None:
         self._worker.ready.set()
+        self.ready = True
+
+    def end(self) -> None:
+        """End, as a process does that is killed."""
+        self.ready, self._ended = False, True
+        for _ in self._parent.leaving(self._worker):
+            pass
 
     def begin(self, node: int, number: int) -> int:
         route = next(r for r in self._proxy.parent_routes if r.name == self.routes[node].name)
@@ -522,7 +592,7 @@ class _Elsewhere:
             self._parent.take(self._worker, cast(FromWorker, message))
 
     def _told(self, message: Message) -> None:
-        if self._proxy.running:
+        if self._proxy.running and not self._ended:
             assert self._side.takes(cast(ToWorker, message)), message
 
     async def run(self) -> None:
@@ -674,6 +744,20 @@ class _Relay:
         self._client.close()
         self._broker.close()
         self._proxy.gone(self)
+
+
+def _known(route: Route) -> dict[str, object]:
+    """Return what links look up of a route's broker and cluster."""
+    broker, view = route.broker, route.broker.view
+    known: dict[str, object] = {
+        "plan": broker.plan,
+        "node": (broker.node, broker.guessed),
+        "ids": (broker.serves_anybody, broker.ids_everywhere),
+    }
+    if view is not None:
+        known["topics"] = sorted((topic.name, topic.id) for topic in view.topics)
+        known["hidden"] = bool(view.hidden), view.hidden.none
+    return known
 
 
 def shown(node: int) -> Endpoint:

@@ -516,6 +516,16 @@ class World:
         if self.proxies:
             self._begin_process(nodes)
 
+    def _end_worker(self, happening: Happening) -> None:
+        address = happening.node
+        if address in self._absent or address not in self.profile.fronted:
+            return
+        self.say(f"a worker of the proxy of {address} ends")
+        if self.proxies:
+            self.fronts[address].end_worker(happening.number, happening.seconds)
+        else:
+            self.brokers[self.broker_at(address)].reset()
+
     def _heal(self) -> None:
         for broker in self.brokers.values():
             self._go_on(broker)
@@ -589,6 +599,7 @@ class World:
         self.at_rest += (text for proxy in fronts for text in proxy.pending())
         for proxy in fronts:
             self.at_rest += self._wrong_views(proxy)
+            self.at_rest += proxy.unlike()
         shown = [t for t in self.truth.now.topics.values() if t.name not in self.profile.hidden]
         led = {leader.node for topic in shown for leader in topic.leaders}
         self.at_rest += (
@@ -641,4 +652,5 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "lull": World._lull,
     "away": World._go_away,
     "process": World._end_process,
+    "worker": World._end_worker,
 }

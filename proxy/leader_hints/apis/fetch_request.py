@@ -55,7 +55,8 @@ _TOPIC = 4
 #: partitions; a request of a million topics, which are three bytes each, would stop the event loop
 #: for seconds, and anybody can send one.
 _MOST_TOPICS = 20_000
-#: Topics that are passed over in one step, of a microsecond or two each.
+#: Topics that are passed over in one step, of a microsecond or two each, and partitions of topics
+#: in which some have tagged fields: no client sends any.
 _MOST_PASSED = 1000
 #: Of v11: the size of its name, and the count of its partitions.
 _SMALLEST_TOPIC = 6
@@ -251,7 +252,7 @@ def read_rack(frame: memoryview) -> str:
 
     Cheap where there are few topics: partitions are passed over.
 
-    :raises WireError: the request is not well formed, or has very many topics.
+    :raises WireError: the request is not well formed, or has very many topics or tagged fields.
     """
     version = frame[_VERSION_AT]
     reader = Reader(frame, read_request_header(frame).body)
@@ -279,12 +280,15 @@ def _pass_old(reader: Reader, width: int) -> None:
 
 def _pass_flexible(reader: Reader, version: int) -> None:
     """Pass over the topics of v12 or above."""
-    width = _ASKED.size + 1
+    width, tagged = _ASKED.size + 1, 0
     for _ in range(_few_topics(reader.compact_array(3))):
         _pass_topic(reader, version)
         left = reader.compact_array(width)
         block = reader.buffer[reader.at : reader.at + left * width]
         if any(block[_ASKED.size :: width]):
+            tagged += left
+            if tagged > _MOST_PASSED:
+                raise Malformed(f"{tagged} partitions with tagged fields")
             for _ in range(left):
                 reader.skip(_ASKED.size)
                 reader.skip_tags()

@@ -42,8 +42,10 @@ _MOST_CARRIED = 8192
 class Offered(NamedTuple):
     """What a partition's part of a response says, as far as it matters here.
 
-    ``size``: bytes of its records. ``first``: the offset of the first record in them, ``None``
-    where it has not come yet, or there is none.
+    ``size``: bytes of its records. ``position``: the offset behind which the consumer reads, at the
+    earliest: of the first of these records, or where they end for it if there are none; ``None``
+    where that has not come yet. So it is where others have records in front of it, and it has none:
+    these may be all that fits into a response.
     """
 
     topic: Topic
@@ -53,7 +55,7 @@ class Offered(NamedTuple):
     start: int
     preferred: int
     size: int
-    first: int | None
+    position: int | None
 
 
 #: Takes a partition, and returns the node that is to be named in it, ``NONE`` if none is.
@@ -72,6 +74,7 @@ class PreferredReplicaScan:
         "_at",
         "_carry",
         "_flexible",
+        "_has_records",
         "_left",
         "_partitions",
         "_place",
@@ -94,6 +97,7 @@ class PreferredReplicaScan:
         #: Where the next step begins, and how much of the frame has been seen.
         self._at = self._seen = 0
         self._carry = b""
+        self._has_records = False
         self._left = _MOST
         self._topic: Topic = ""
         self._topics = self._partitions = 0
@@ -171,12 +175,16 @@ class PreferredReplicaScan:
         field = reader.at
         reader.skip(_INT32.size)
         size = self._count(reader)
-        partition, error, high, _, start = _PARTITION.unpack_from(frame, at)
+        partition, error, high, stable, start = _PARTITION.unpack_from(frame, at)
         (preferred,) = _INT32.unpack_from(frame, field)
-        first = None
+        position = None
         if size >= _INT64.size <= len(frame) - reader.at:
-            (first,) = _INT64.unpack_from(frame, reader.at)
-        offered = Offered(self._topic, partition, error, high, start, preferred, size, first)
+            (position,) = _INT64.unpack_from(frame, reader.at)
+        elif not size and not self._has_records:
+            # A consumer of committed records alone gets none from the last stable offset on.
+            position = stable if stable >= 0 else high
+        self._has_records |= size > 0
+        offered = Offered(self._topic, partition, error, high, start, preferred, size, position)
         node = NONE
         if field >= shift:
             node = self._place(offered)

@@ -1,7 +1,4 @@
-"""All routes of a process, with their settings.
-
-Tested in ``tests/app/test_process.py``.
-"""
+"""All routes of a process, with their settings."""
 
 from collections.abc import Iterator
 
@@ -9,9 +6,11 @@ from leader_hints.address import Address
 from leader_hints.core.mode import Mode
 from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
+from leader_hints.core.sessions.fetch_by_name import MOST_TOPICS, FetchSessionsByName
 from leader_hints.core.sessions.fetch_sessions import MOST_WEIGHT, FetchSessions
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.client_capabilities import client_table
+from leader_hints.core.workers.shares import share
 from leader_hints.net.journal.journal_opening import make_sampler
 from leader_hints.net.tls.route_security import make_route
 from leader_hints.settings.route import RouteSettings
@@ -54,6 +53,8 @@ class RouteTable:
         route = make_route(settings, self.mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1) // self._workers
         route.sessions = FetchSessions(most_weight=most_weight, moves=self._workers > 1)
+        most_topics = share(MOST_TOPICS, self._workers)
+        route.sessions_by_name = FetchSessionsByName(most_topics=most_topics)
         self.routes.append(route)
         self._upstreams[route.name] = settings.upstream
         return route

@@ -82,7 +82,7 @@ def test_clients_are_spread_and_each_stays_where_it_is() -> None:
 
 
 @pytest.mark.parametrize(
-    ("first", "start", "high", "kept"),
+    ("position", "start", "high", "kept"),
     [
         # Nothing was deleted yet.
         (0, 0, 100, True),
@@ -94,7 +94,7 @@ def test_clients_are_spread_and_each_stays_where_it_is() -> None:
     ],
 )
 def test_a_follower_may_have_deleted_what_the_leader_still_has(
-    first: int | None, start: int, high: int, kept: bool
+    position: int | None, start: int, high: int, kept: bool
 ) -> None:
     """KIP-392, case 3 (offset below the follower's log): librdkafka then resets its position."""
-    assert may_be_deleted(first, start, high) is not kept
+    assert may_be_deleted(position, start, high) is not kept

@@ -316,6 +316,21 @@ def test_the_oldest_records_are_read_from_the_leader() -> None:
     _unnamed(Scene(), Outcome.OLDEST, offsets=(50, 200))
 
 
+def test_a_partition_without_records_behind_others_may_be_read_from_its_beginning() -> None:
+    """A broker gives no records of a partition once those before it have used up MaxBytes."""
+    scene = Scene()
+    both = [(0, 0, bytes(900)), (1, 0, b"")]
+    scene.fetch(both, offsets=(50, 200))
+    assert scene.named == []
+    assert scene.route.rack_traffic.outcomes == {Outcome.OLDEST: 2}
+
+
+def test_a_consumer_that_has_read_all_there_is_goes_to_a_replica() -> None:
+    scene = Scene()
+    scene.fetch([(0, 0, b""), (1, 0, b"")], offsets=(50, 200))
+    assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]
+
+
 def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() -> None:
     scene = Scene()
     scene.route.broker.node = CLOSE

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,7 +14,9 @@ from leader_hints.core.events import LeaderMoved, Recovered
 from leader_hints.core.hints.recovery import PATIENCE, Client, Recovery
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.workers import awaited
 from leader_hints.core.workers.awaited import AwaitedSuccesses
+from tests.harness.lines import lines_of
 
 _ENDPOINTS = {node: Endpoint(f"{node}.example", 9092, None) for node in (1, 2)}
 
@@ -150,3 +153,45 @@ def test_what_was_waited_for_too_long_is_forgotten() -> None:
     process.clock.now += PATIENCE
     process.failed(0, 0, "b", 1)
     assert [*_successes(process, 1)] == [0]
+
+
+def test_what_expires_at_the_same_time_is_forgotten_in_short_steps() -> None:
+    process = _Process()
+    worker = process.workers[0]
+    for partition in range(3000):
+        process.failed(0, 0, "a", partition)
+        process.moved(partition, 1)
+    process.clock.now += PATIENCE
+    while worker.remembered > 1:
+        assert lines_of(lambda: worker.failed_anywhere("b", "Fetch", [("t", 0)])) < 10_000
+    process.clock.now += PATIENCE
+    worker.moved("cluster", "t", 0, 3)
+    assert worker.remembered == 0
+    assert not any(route.awaited for route in worker._routes)
+
+
+def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("MOST_ERRORS", "MOST_MOVES", "MOST_ARRIVALS"):
+        monkeypatch.setattr(awaited, name, 10)
+    process = _Process()
+    worker = process.workers[0]
+    for partition in range(50):
+        worker.failed_anywhere("a", "Fetch", [("t", partition)])
+        worker.moved("cluster", "t", partition, 1)
+    assert worker.remembered == 20
+    for number in range(50):
+        for partition in (48, 49):
+            worker.served_elsewhere("r1", str(number), "Fetch", "t", partition)
+            assert worker.remembered <= 31
+
+
+def test_a_success_costs_the_same_however_many_routes_there_are() -> None:
+    def lines(more: int) -> int:
+        clock = _Clock()
+        routes = [*_routes(clock), *(Route(f"more {number}", Mode.ON) for number in range(more))]
+        worker = AwaitedSuccesses(routes, clock, lambda *_: None, lambda *_: None)
+        worker.failed_anywhere("a", "Fetch", [("t", 0), ("t", 1)])
+        who = Client(1, "a", "")
+        return lines_of(lambda: worker.succeeded(routes[0], who, "Fetch", "t", 0))
+
+    assert lines(1000) == lines(0)

@@ -1,7 +1,7 @@
 """Both sides of workers, without processes: what one says the other takes, as bytes."""
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import trio
 
@@ -21,7 +21,7 @@ from leader_hints.core.workers.messages import FromWorker, LinkBegan, Message, T
 from leader_hints.net.brokers.reachability import Reachability
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
-from leader_hints.net.workers.parent_side import ParentSide, Worker
+from leader_hints.net.workers.parent_side import OpenLink, ParentSide, Worker
 from leader_hints.net.workers.worker_side import WorkerSide
 from leader_hints.settings.settings import Settings
 from tests.core.hold_queues import NODES
@@ -34,29 +34,37 @@ LONGEST = 0.2
 class Hall:
     """The side that decides, with a route ``r`` before node 1 of a cluster ``cluster``.
 
-    ``events``: what it emitted, each with its worker; ``lost``: how many events were.
+    ``events``: what it emitted, each with its worker; ``lost``: how many events were. ``routes``:
+    all of them, ``others`` by name beside ``r``. ``open_broker``: connects to one for a link.
     """
 
-    def __init__(self, settings: Settings, mode: Mode = Mode.ON) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        mode: Mode = Mode.ON,
+        others: Sequence[str] = (),
+        open_broker: OpenLink = trio.open_tcp_stream,
+    ) -> None:
         self.route = Route("r", mode, broker=BrokerState(endpoints=NODES, reachable=True))
+        self.routes = [self.route, *(Route(name, mode) for name in others)]
         self.events: list[tuple[Event, int]] = []
         self.lost = 0
         self.seats: list[Seat] = []
-        self.recovery = Recovery([self.route], trio.current_time)
+        self.recovery = Recovery(self.routes, trio.current_time)
         self.timer = HoldTimer(HoldQueue(DEFAULT_RULES), lambda event: self.emit(event, 0))
         self.refresher = Refresher(
             [], self.timer, RefreshRate(1, 1), 0.01, poller_settings(settings), lambda _: None
         )
         self.reach = Reachability(lambda route, peer: None, lambda route: None, self._reached)
         self.side = ParentSide(
-            [self.route],
+            self.routes,
             2,
             lambda route: Address("127.0.0.1", 9),
             self.timer,
             self.refresher,
             self.recovery,
             self.reach,
-            trio.open_tcp_stream,
+            open_broker,
             1.0,
             self.emit,
             self._lose,
@@ -86,25 +94,32 @@ class Hall:
         while sum(seat.deliver() for seat in self.seats):
             self.side.telling.flush()
 
-    def seat(self, number: int) -> "Seat":
-        """Have one more worker join."""
+    def seat(self, number: int, told: bool = True) -> "Seat":
+        """Have one more worker join; without ``told`` what is known is told by ``joining``."""
         seat = Seat(self, number)
         self.seats.append(seat)
+        if told:
+            for _ in seat.joining:
+                pass
         return seat
 
 
 class Seat:
-    """A worker. ``settled``: its responses that went on, with their hints."""
+    """A worker. ``settled``: its responses that went on, with their hints. ``routes``: all of its.
+
+    ``joining``: tells it what is known, in steps.
+    """
 
     def __init__(self, hall: Hall, number: int) -> None:
         self._hall = hall
         self._said: deque[bytes] = deque()
         self._told: deque[bytes] = deque()
         self.crowded = False
-        self.route = Route("r", Mode.ON)
+        self.routes = {route.name: Route(route.name, Mode.ON) for route in hall.routes}
+        self.route = self.routes["r"]
         self.settled: list[tuple[int, list[object]]] = []
         self.side = WorkerSide(
-            {"r": self.route},
+            self.routes,
             self._note(self._said),
             lambda: self.crowded,
             LONGEST,
@@ -114,8 +129,7 @@ class Seat:
             (held.link.number, [*hints]) for held, hints in decided
         )
         self.worker = Worker(number, lambda message, sock: self._note(self._told)(message))
-        for _ in hall.side.joining(self.worker):
-            pass
+        self.joining = hall.side.joining(self.worker)
 
     def _note(self, queue: deque[bytes]) -> Callable[[Message], None]:
         return lambda message: queue.append(encode(message))

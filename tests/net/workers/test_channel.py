@@ -1,8 +1,10 @@
 import contextlib
+import errno
 import os
 import socket
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 import trio
@@ -16,6 +18,7 @@ from leader_hints.core.workers.messages import (
     Message,
     MetadataPassed,
 )
+from leader_hints.net.workers import channel as channel_module
 from leader_hints.net.workers.channel import Channel
 from tests.net.rig import descriptors_before, open_descriptors
 
@@ -81,6 +84,36 @@ async def test_messages_come_in_order_however_large_they_are(ends: tuple[Channel
     assert taken.messages == sent
 
 
+async def test_others_have_their_turn_while_messages_take_long(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = 0.0
+    monkeypatch.setattr(channel_module, "monotonic", lambda: now)
+    taken, most = 0, 0.0
+
+    def take(message: Message, sock: socket.socket | None) -> None:
+        nonlocal now, taken
+        now += 0.001
+        taken += 1
+
+    async def others() -> None:
+        nonlocal most
+        while taken < 100:
+            before = now
+            await trio.lowlevel.checkpoint()
+            most = max(most, now - before)
+
+    async with trio.open_nursery() as nursery:
+        for number in range(100):
+            ends[0].send(LinkEnded(number))
+        nursery.start_soon(ends[1].run, take)
+        with trio.fail_after(_SECONDS):
+            await others()
+        nursery.cancel_scope.cancel()
+    # One slice before its turn, and one behind it.
+    assert most <= 0.01
+
+
 async def test_each_socket_comes_with_its_message(ends: tuple[Channel, Channel]) -> None:
     pairs = [socket.socketpair() for _ in range(40)]
     async with _running(*ends) as taken:
@@ -94,6 +127,42 @@ async def test_each_socket_comes_with_its_message(ends: tuple[Channel, Channel])
             sock.send(bytes([number]))
             assert ours.recv(1) == bytes([number])
             ours.close()
+
+
+class _Short:
+    """A socket that the system refuses something, a few times."""
+
+    def __init__(self, sock: socket.socket, number: int, times: int) -> None:
+        self._sock = sock
+        self._number = number
+        self.times = times
+
+    def sendmsg(self, *arguments: Any) -> int:
+        if self.times:
+            self.times -= 1
+            raise OSError(self._number, "short")
+        return self._sock.sendmsg(*arguments)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._sock, name)
+
+
+@pytest.mark.parametrize("number", [errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM])
+async def test_what_the_system_is_short_of_for_a_moment_ends_nothing(
+    ends: tuple[Channel, Channel], monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """With 64 descriptors, 65 sockets that workers had not received yet ended a worker."""
+    short: Any = _Short(ends[0]._sock, number, 3)
+    monkeypatch.setattr(ends[0], "_sock", short)
+    theirs, ours = socket.socketpair()
+    async with _running(*ends) as taken:
+        ends[0].send(ClientCame(1, "r"), theirs)
+        ends[0].send(LinkEnded(2))
+        await taken.wait_for(2)
+    assert [*map(type, taken.messages)] == [ClientCame, LinkEnded]
+    assert taken.sockets[0] is not None
+    assert not short.times
+    ours.close()
 
 
 async def test_a_socket_that_was_sent_is_open_at_the_other_end_alone(

@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from trio.testing import MockClock
 
 from leader_hints.apis.keys import ApiKey
@@ -17,6 +18,7 @@ from leader_hints.core.events import (
     LeaderMoved,
     NotUnderstood,
     Recovered,
+    TaskFailed,
 )
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client
@@ -26,7 +28,9 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
     BrokerFails,
+    BrokerMissed,
     BrokerServes,
+    BrokerWanted,
     ClientServed,
     LinkEnded,
     LoadReported,
@@ -36,7 +40,8 @@ from leader_hints.core.workers.messages import (
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import failed, learn
-from tests.core.samples import topic_id
+from tests.core.samples import BROKER_3_6, topic_id
+from tests.harness.lines import lines_of, most_lines
 from tests.net.workers.sides import LONGEST, Hall
 from tests.settings.samples import settings_of
 
@@ -84,6 +89,47 @@ async def test_a_worker_knows_what_came_before_and_after_it() -> None:
         assert topics.name(topic_id(1)) == "with an id"
         assert topics.name(synthetic_id("cluster", "without")) == "without"
         assert not topics.have_ids
+
+
+async def test_a_worker_that_begins_later_knows_the_topics_of_all_clusters() -> None:
+    hall = Hall(settings_of(), others=["s", "t"])
+    for number, route in enumerate(hall.routes):
+        route.broker.view = LeaderView(f"cluster {number}", trio.current_time)
+        route.broker.maxima = BROKER_3_6
+        learn(route, {0: (1, 5)}, topic=f"topic {number}", topic_id=topic_id(number + 1))
+    seat = hall.seat(1)
+    hall.exchange()
+    views = [route.broker.view for route in seat.routes.values()]
+    assert [{*view.topics.names} for view in views if view is not None] == [
+        {"topic 0"},
+        {"topic 1"},
+        {"topic 2"},
+    ]
+
+
+async def test_what_becomes_of_topics_while_a_worker_begins_is_not_taken_back() -> None:
+    hall = _hall()
+    hall.meet()
+    for number in range(10 * MOST_ENTRIES):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}", topic_id=topic_id(number + 1))
+    hall.exchange()
+    seat = hall.seat(1, told=False)
+    next(seat.joining)
+    hall.exchange()
+    # Both are among the last that it gets.
+    recreated, deleted = (f"t{10 * MOST_ENTRIES - last}" for last in (1, 2))
+    new = topic_id(99_999)
+    learn(hall.route, {0: (1, 0)}, topic=recreated, topic_id=new)
+    view = hall.route.broker.view
+    assert view is not None
+    view.topics.drop(deleted)
+    for _ in seat.joining:
+        hall.exchange()
+    hall.exchange()
+    told = seat.route.broker.view
+    assert told is not None
+    assert told.topics.name(new) == recreated
+    assert {*told.topics.names} == {*view.topics.names}
 
 
 async def test_many_topics_come_in_few_messages() -> None:
@@ -240,6 +286,31 @@ async def test_a_large_response_comes_and_goes_in_parts() -> None:
     assert len(_events(hall, HintGiven)) == count
 
 
+async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: MockClock) -> None:
+    hall = _hall()
+    hall.meet()
+    learn(hall.route, {0: (1, 5)}, source=1)
+    seat = hall.seat(1)
+    hall.exchange()
+    for _ in range(2000):
+        seat.side.holds.submit(failed(seat.link(), {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    assert hall.timer.queue.held == 2000
+    assert most_lines(hall.side.leaving(seat.worker)) < 100_000
+    assert hall.timer.queue.held == seat.worker.links == hall.route.traffic.links_open == 0
+
+
+async def test_the_end_of_a_link_costs_the_same_however_many_are_held() -> None:
+    def lines(count: int) -> int:
+        seat = _hall().seat(1)
+        links = [seat.link() for _ in range(count)]
+        for link in links:
+            seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+        return lines_of(lambda: seat.side.holds.forget(links[1].number))
+
+    assert lines(1000) == lines(3)
+
+
 async def test_where_hints_are_only_counted_nothing_waits() -> None:
     hall = _hall(Mode.OBSERVE)
     hall.meet()
@@ -319,7 +390,7 @@ async def test_nothing_is_held_for_the_links_of_a_worker_that_dies() -> None:
         one.side.holds.submit(failed(one.link(), {0: 5}, ApiKey.FETCH))
     hall.exchange()
     assert hall.timer.queue.held == 3
-    assert hall.side.leave(seat.worker) == 2
+    assert await hall.side.leave(seat.worker) == 2
     hall.timer.review()
     assert (hall.timer.queue.held, hall.route.traffic.links_open) == (1, 1)
     # What it still says counts no more.
@@ -369,7 +440,7 @@ async def test_an_error_that_waits_until_it_is_settled_says_so() -> None:
     )
     seat.side.holds.submit(held)
     hall.exchange()
-    hall.side.leave(seat.worker)
+    await hall.side.leave(seat.worker)
     hall.timer.review()
     missed = _events(hall, HintMissed)
     assert {event.reason for event in missed} <= {MissReason.VERSION_WITHOUT_FIELD}
@@ -513,6 +584,26 @@ async def test_a_defect_of_one_message_is_that_messages_alone() -> None:
         hall.side.take(seat.worker, ClientServed("another", 1, "c", "", "Fetch", "t", 0))
 
 
+async def test_a_defect_in_connecting_to_a_broker_costs_one_connection() -> None:
+    async def defect(*_: object, **__: object) -> trio.SocketStream:
+        raise KeyError("a defect")
+
+    hall = Hall(settings_of(), open_broker=defect)
+    seat = hall.seat(1)
+    hall.exchange()
+    number = seat.link().number
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(hall.side.run)
+        await trio.testing.wait_all_tasks_blocked()
+        seat.say(BrokerWanted(number, "r"))
+        hall.exchange()
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+    assert [*map(type, seat.pending())] == [BrokerMissed]
+    (failed_task,) = _events(hall, TaskFailed)
+    assert failed_task.task == "connection"
+
+
 # Counters.
 
 
@@ -570,6 +661,23 @@ async def test_fresh_counts_are_waited_for_but_not_for_ever(autojump_clock: Mock
     # Nobody answers any more.
     await hall.side.counts.fresh()
     assert trio.current_time() - begun < 2
+
+
+async def test_several_wait_for_fresh_counts_at_the_same_time(autojump_clock: MockClock) -> None:
+    hall = _hall()
+    seat = hall.seat(1)
+    seat.worker.ready.set()
+    seat.pending()
+    begun = trio.current_time()
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(hall.side.counts.fresh)
+            await trio.testing.wait_all_tasks_blocked()
+        for asked in seat.pending():
+            assert isinstance(asked, ReportAsked)
+            seat.say(LoadReported(asked.number, 1, 2, 3, 4))
+        hall.exchange()
+    assert trio.current_time() == begun
 
 
 async def test_only_a_worker_that_has_got_all_and_is_ready_gets_clients() -> None:

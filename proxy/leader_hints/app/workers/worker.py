@@ -1,10 +1,9 @@
-"""One worker process: it has links, and does what the process that decides says.
-
-Tested in ``tests/app/workers/test_front.py``.
-"""
+"""One worker process: it has links, and does what the process that decides says."""
 
 import signal
 import socket
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
 from typing import Final, cast
 
@@ -73,7 +72,10 @@ async def serve(sock: socket.socket) -> None:
                 assert worker is not None
                 worker.take(cast(ToWorker, message), beside)
 
-        await channel.run(take)
+        def waiting(descriptor: int) -> AbstractContextManager[None]:
+            return nullcontext() if worker is None else worker.wake_on_readable(descriptor)
+
+        await channel.run(take, waiting)
         nursery.cancel_scope.cancel()
     channel.close()
 
@@ -164,6 +166,15 @@ class _Worker:
         allowed = connections_within(raise_descriptors())
         tune_garbage()
         self._send(said.WorkerReady(allowed))
+
+    @contextmanager
+    def wake_on_readable(self, descriptor: int) -> Iterator[None]:
+        """End a turn of the pump when a message comes: with a client, say."""
+        with ExitStack() as stack:
+            # Where the system has no room to watch it (ENOSPC of epoll), it comes when that ends.
+            with suppress(OSError):
+                stack.enter_context(self._pump.wake_on_readable(descriptor))
+            yield
 
     def take(self, message: ToWorker, beside: socket.socket | None) -> None:
         """Take a message, and the socket beside it."""

@@ -31,7 +31,7 @@ MOST_ERRORS = 10_000
 MOST_MOVES = 20_000
 MOST_ARRIVALS = 20_000
 #: Errors and moves that are forgotten in one step: thousands may have come at the same time.
-_FORGOTTEN_AT_ONCE = 500
+FORGOTTEN_AT_ONCE = 500
 #: A client id is kept beyond its link. One that is longer than any real one is not.
 _LONGEST_ID = 255
 _Answered = HintGiven | HintMissed
@@ -263,7 +263,7 @@ class Recovery:
         If it is very much: some of it, and the rest later.
         """
         errors, moves = self._errors, self._moves
-        least = len(errors) + len(moves) - _FORGOTTEN_AT_ONCE
+        least = len(errors) + len(moves) - FORGOTTEN_AT_ONCE
         while (
             errors
             and len(errors) + len(moves) > least

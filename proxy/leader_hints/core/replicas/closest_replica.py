@@ -98,13 +98,13 @@ def _weight(identity: bytes, node: int) -> tuple[int, int]:
     return crc32(b"%d" % node, crc32(identity)), node
 
 
-def may_be_deleted(first: int | None, start: int, high: int) -> bool:
+def may_be_deleted(position: int | None, start: int, high: int) -> bool:
     """Whether a follower may lack what a consumer reads, since each broker deletes by itself.
 
-    ``first``: offset of the first record that it gets, ``None`` if that is not known; ``start`` and
+    ``position``: offset from which on it reads, ``None`` if that is not known; ``start`` and
     ``high``: where the leader's log begins and ends. At OFFSET_OUT_OF_RANGE below the log's begin
     librdkafka resets its position also on a follower, and sarama ends.
     """
     if start <= 0:
         return False
-    return first is None or 2 * (first - start) < high - start
+    return position is None or 2 * (position - start) < high - start

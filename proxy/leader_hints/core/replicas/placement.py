@@ -134,10 +134,8 @@ class Placement:
             lambda one: self._link.route.endpoint(one) is not None,
             lately,
         )
-        if (
-            choice.outcome is Outcome.NAMED
-            and offered.size
-            and may_be_deleted(offered.first, offered.start, offered.high)
+        if choice.outcome is Outcome.NAMED and may_be_deleted(
+            offered.position, offered.start, offered.high
         ):
             return None, Outcome.OLDEST
         return choice

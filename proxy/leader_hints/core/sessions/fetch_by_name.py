@@ -20,8 +20,8 @@ from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 #: Brokers draw session ids from 1 on, so this one is answered FETCH_SESSION_ID_NOT_FOUND.
 _NO_SESSION = -1
 _INT32 = struct.Struct(">i")
-#: Topics that are remembered of all sessions together: some 50 MB.
-_MOST_TOPICS = 500_000
+#: Topics that are remembered of all sessions of a route together: some 50 MB.
+MOST_TOPICS = 500_000
 #: Names and ids of a session that are looked up in one step.
 _NAMES_AT_ONCE = 400
 #: Partitions of ids without a name that are noted in one step.
@@ -101,7 +101,7 @@ class FetchSessionsByName:
     ``most_topics`` together; their clients begin new ones.
     """
 
-    def __init__(self, capacity: int = CAPACITY, most_topics: int = _MOST_TOPICS) -> None:
+    def __init__(self, capacity: int = CAPACITY, most_topics: int = MOST_TOPICS) -> None:
         self._capacity = capacity
         self._most_topics = most_topics
         self._topics = 0

@@ -12,11 +12,15 @@ from typing import NamedTuple
 
 from leader_hints.core.clock import Clock
 from leader_hints.core.events import Recovered
-from leader_hints.core.hints.recovery import MOST_ERRORS, MOST_MOVES, PATIENCE, Client
+from leader_hints.core.hints.recovery import (
+    FORGOTTEN_AT_ONCE,
+    MOST_ARRIVALS,
+    MOST_ERRORS,
+    MOST_MOVES,
+    PATIENCE,
+    Client,
+)
 from leader_hints.core.route import Route
-
-#: Clients that are remembered to have come after one move. Of the next ones each success is sent.
-_MOST_CAME = 1000
 
 
 class _Error(NamedTuple):
@@ -61,6 +65,14 @@ class AwaitedSuccesses:
         #: When each came last.
         self._errors: OrderedDict[_Error, float] = OrderedDict()
         self._moves: OrderedDict[_Place, _Move] = OrderedDict()
+        #: How many clients are remembered to have come after moves.
+        self._arrivals = 0
+        self._awaiting = False
+
+    @property
+    def remembered(self) -> int:
+        """How many errors, moves and clients that came are remembered."""
+        return len(self._errors) + len(self._moves) + self._arrivals
 
     def failed(
         self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]
@@ -113,25 +125,46 @@ class AwaitedSuccesses:
             self._await(place, now)
         move = self._moves.get(place)
         came = move is not None and (client_id, api) not in move.came
-        if came and move is not None and len(move.came) < _MOST_CAME:
+        if came and move is not None:
             move.came.add((client_id, api))
+            self._arrivals += 1
         self._forget_old(now)
         return failed or came
 
     def _await(self, place: _Place, now: float) -> None:
+        self._forget(place)
         self._moves[place] = _Move(now)
-        self._moves.move_to_end(place)
+
+    def _forget(self, place: _Place) -> None:
+        move = self._moves.pop(place, None)
+        if move is not None:
+            self._arrivals -= len(move.came)
 
     def _forget_old(self, now: float) -> None:
+        """Forget what has been waited for long enough, or is too much.
+
+        If it is very much: some of it, and the rest later. Until then it tells successes in vain.
+        """
         errors, moves = self._errors, self._moves
-        while errors and (
-            next(iter(errors.values())) + PATIENCE <= now or len(errors) > MOST_ERRORS
+        least = len(errors) + len(moves) - FORGOTTEN_AT_ONCE
+        while (
+            errors
+            and len(errors) + len(moves) > least
+            and (next(iter(errors.values())) + PATIENCE <= now or len(errors) > MOST_ERRORS)
         ):
             errors.popitem(last=False)
-        while moves and (
-            next(iter(moves.values())).since + PATIENCE <= now or len(moves) > MOST_MOVES
+        while (
+            len(errors) + len(moves) > least
+            and moves
+            and (
+                next(iter(moves.values())).since + PATIENCE <= now
+                or len(moves) > MOST_MOVES
+                or self._arrivals > MOST_ARRIVALS
+            )
         ):
-            moves.popitem(last=False)
-        awaited = bool(errors or moves)
-        for route in self._routes:
-            route.awaited = awaited
+            self._forget(next(iter(moves)))
+        awaiting = bool(errors or moves)
+        if awaiting != self._awaiting:
+            self._awaiting = awaiting
+            for route in self._routes:
+                route.awaited = awaiting

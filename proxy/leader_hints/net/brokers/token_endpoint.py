@@ -26,6 +26,8 @@ _PATIENCE: Final = 10.0
 _PAUSE: Final = 10.0
 #: Part of a token's life after which the next one is fetched, as Java's clients do.
 _RENEWED_AFTER: Final = 0.8
+#: Seconds for which a token is kept at most, 30 years. No float holds what JSON may say.
+_LONGEST_LIFE: Final = 1e9
 #: Bytes of an answer. A token has a few thousand at most.
 _LARGEST: Final = 65_536
 _RECEIVE: Final = 16_384
@@ -185,7 +187,7 @@ def _token_of(status: int, body: bytes) -> tuple[str, float]:
         life = int(life[:18])
     if isinstance(life, bool) or not isinstance(life, int | float) or not 0 < life < math.inf:
         raise LoginError("its answer does not say for how long the token is valid (expires_in)")
-    return token, float(life)
+    return token, float(min(life, _LONGEST_LIFE))
 
 
 def _object(body: bytes) -> dict[str, Any]:

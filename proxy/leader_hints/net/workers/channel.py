@@ -5,11 +5,13 @@ socket. A message with a socket beside it has that with its first bytes (SCM_RIG
 """
 
 import array
+import errno
 import socket
 import struct
 from collections import deque
 from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
+from time import monotonic
 from typing import Final
 
 import trio
@@ -18,11 +20,16 @@ from leader_hints.core.workers.codec import decode, encode
 from leader_hints.core.workers.messages import WITH_SOCKET, Message
 
 _LENGTH: Final = struct.Struct(">I")
-#: Received at once; and messages that are taken before other tasks get their turn.
+#: Received at once; and seconds for which messages are taken before other tasks get their turn. It
+#: is measured and not counted: one message may have 500 failed partitions, which are judged.
 _RECEIVED: Final = 1 << 18
-_TAKEN: Final = 100
+_SLICE: Final = 0.004
 #: Messages that are sent at once.
 _SENT: Final = 100
+#: What the system is short of for a moment: of sockets that are under way the processes of a user
+#: may have no more than one process may have descriptors (unix(7)). And seconds until then.
+_SHORT: Final = (errno.ETOOMANYREFS, errno.ENOBUFS, errno.ENOMEM)
+_PAUSE: Final = 0.01
 #: A descriptor, and room for as many as may come beside the bytes that are received at once: one.
 _DESCRIPTORS: Final = array.array("i")
 _ROOM: Final = socket.CMSG_SPACE(_DESCRIPTORS.itemsize)
@@ -113,8 +120,9 @@ class Channel:
                 nursery.cancel_scope.cancel()
 
     async def _take_all(self, take: Take) -> None:
-        at = taken = 0
+        at = 0
         data = self._data
+        over_at = monotonic() + _SLICE
         while len(data) - at >= _LENGTH.size:
             (length,) = _LENGTH.unpack_from(data, at)
             begin, end = at + _LENGTH.size, at + _LENGTH.size + length
@@ -126,9 +134,9 @@ class Channel:
                 sock = self._sockets.popleft() if self._sockets else None
             take(message, sock)
             at = end
-            taken += 1
-            if taken % _TAKEN == 0:
+            if monotonic() >= over_at:
                 await trio.lowlevel.checkpoint()
+                over_at = monotonic() + _SLICE
         del data[:at]
 
     def _receive(self) -> bool:
@@ -155,10 +163,11 @@ class Channel:
             self._some = trio.Event()
             while self._waiting:
                 await trio.lowlevel.wait_writable(self._sock)
-                self._flush()
+                if not self._flush():
+                    await trio.sleep(_PAUSE)
 
-    def _flush(self) -> None:
-        """Send as much as is taken now."""
+    def _flush(self) -> bool:
+        """Send as much as is taken now; return false if the system is short of something."""
         while self._waiting:
             data, sock = self._waiting[0]
             try:
@@ -174,11 +183,14 @@ class Channel:
                     rights = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, number)]
                     sent = self._sock.sendmsg([data], rights)
             except (BlockingIOError, InterruptedError):
-                return
-            except OSError:
+                return True
+            except OSError as error:
+                if error.errno in _SHORT:
+                    return False
                 self.end()
-                return
+                return True
             self._sent(sent)
+        return True
 
     def _sent(self, sent: int) -> None:
         self.queued -= sent

@@ -10,12 +10,12 @@ from typing import Final
 import trio
 
 from leader_hints.address import Address
-from leader_hints.core.events import Event
+from leader_hints.core.events import Event, TaskFailed
 from leader_hints.core.hints.recovery import Client, Recovery
 from leader_hints.core.route import Route
 from leader_hints.core.workers import messages as said
 from leader_hints.core.workers.messages import FromWorker, ToWorker
-from leader_hints.errors import BrokerError
+from leader_hints.errors import BrokerError, places_of
 from leader_hints.net.brokers.own_connections import Made
 from leader_hints.net.brokers.reachability import Reach
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -28,6 +28,8 @@ from leader_hints.net.workers.worker_links import WorkerLinks
 
 #: Messages of what is known that a worker gets before other tasks get their turn.
 _TOLD_AT_ONCE: Final = 5
+#: Links of a worker that has ended which are forgotten in one step: each may have a response held.
+_LEFT_AT_ONCE: Final = 500
 
 OpenLink = Callable[..., Awaitable[trio.SocketStream]]
 SendBeside = Callable[[ToWorker, socket.socket | None], None]
@@ -159,14 +161,21 @@ class ParentSide:
                 yield
         worker.told = True
 
-    def leave(self, worker: Worker) -> int:
+    async def leave(self, worker: Worker) -> int:
         """Take it that a worker has ended, with all its links; return how many it had."""
+        links = worker.links
+        for _ in self.leaving(worker):
+            await trio.lowlevel.checkpoint()
+        return links
+
+    def leaving(self, worker: Worker) -> Iterator[None]:
+        """Do so in steps."""
         self._workers.pop(worker, None)
-        numbers = self.links.of(worker)
-        for number in numbers:
+        for count, number in enumerate(self.links.of(worker), 1):
             self._hold_timer.forget(number)
             self.links.ended(number)
-        return len(numbers)
+            if count % _LEFT_AT_ONCE == 0:
+                yield
 
     def take(self, worker: Worker, message: FromWorker) -> None:
         """Take a message of a worker."""
@@ -209,10 +218,14 @@ class ParentSide:
             stream = await self._open_broker(
                 self._upstream(route), self._patience, made=Made(route.name)
             )
+            sock = socket.socket(fileno=stream.socket.detach())
         except BrokerError as error:
             worker.send(said.BrokerMissed(link, str(error)))
+        except Exception as error:
+            # A defect must end one connection, and not this process.
+            self._emit(TaskFailed(task="connection", traceback=places_of(error)), worker.number)
+            worker.send(said.BrokerMissed(link, "a defect of the proxy"))
         else:
-            sock = socket.socket(fileno=stream.socket.detach())
             worker.send(said.BrokerReached(link), sock)
 
     def _broker_serves(self, worker: Worker, told: said.BrokerServes) -> None:

@@ -51,6 +51,8 @@ class RelayedHolds:
         #: Those that wait, and of those the hints that have come.
         self._held: dict[int, Held] = {}
         self._hints: dict[int, list[LeaderHint | None]] = {}
+        #: Which one waits of a link: one at most, since nothing behind it is read meanwhile.
+        self._of_link: dict[int, int] = {}
         #: Those whose failures are not reported yet.
         self._reserved: dict[int, Held] = {}
         #: When each goes on at the latest, in that order.
@@ -67,6 +69,7 @@ class RelayedHolds:
         if not waits:
             return [None] * len(failures)
         self._held[number] = held
+        self._of_link[held.link.number] = number
         self._latest.append((trio.current_time() + self._longest, number))
         self.waiting.set()
         self._some.set()
@@ -74,7 +77,8 @@ class RelayedHolds:
 
     def forget(self, link: int) -> None:
         """Say that a link has ended: what is held of it is dropped there."""
-        for number in [n for n, held in self._held.items() if held.link.number == link]:
+        number = self._of_link.get(link)
+        if number is not None:
             self._drop(number)
         self._send(LinkEnded(link))
 
@@ -119,7 +123,8 @@ class RelayedHolds:
         self.settle([(held, hints + [None] * missing)])
 
     def _drop(self, number: int) -> None:
-        del self._held[number]
+        held = self._held.pop(number)
+        del self._of_link[held.link.number]
         self._hints.pop(number, None)
         if not self._held:
             # Others may wait for the one that was set.

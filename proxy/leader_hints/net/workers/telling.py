@@ -1,8 +1,6 @@
 """What all workers get to know: brokers, topics, modes, and who awaits a success.
 
 A worker that begins gets all of it; after that each change, in the order in which it came.
-
-Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -67,14 +65,20 @@ class Telling:
     def all(self) -> Iterator[ToWorker]:
         """Iterate over all that is known, for a worker that begins.
 
-        Changes may be sent in between: what comes twice does no harm.
+        Changes may be sent in between: what comes twice does no harm. Nothing that is said here is
+        older than they are.
         """
         self.flush()
-        for view in [*self._followed.values()]:
-            yield from _of_view(view)
+        # First of which cluster each route is: workers drop the views of all others.
         for route in self._routes:
             yield ModeSet(route.name, route.mode, route.raised)
             yield from _of_broker(route)
+        for cluster, view in [*self._followed.items()]:
+            for message in _of_view(view):
+                if self._followed.get(cluster) is not view:
+                    # No route is of that cluster any more, or its view is another one by now.
+                    break
+                yield message
         for client_id, api, topic, partition in self._recovery.awaited_errors():
             yield ClientFailed("", client_id, api, ((topic, partition),))
         for place, topic, partition in self._recovery.awaited_moves():
@@ -179,7 +183,9 @@ def _of_broker(route: Route) -> Iterator[ToWorker]:
 
 def _of_view(view: LeaderView) -> Iterator[ToWorker]:
     cluster, topics = view.cluster_id, view.topics
-    for some in _parts((topic.name, topic.id) for topic in [*topics]):
+    # Some may have been deleted or recreated since.
+    known = ((topic.name, topic.id) for topic in [*topics] if topics.has(topic))
+    for some in _parts(known):
         yield TopicsAdded(cluster, tuple(some))
     for name in [name for name in topics.synthetic_names if name not in topics.names]:
         yield NameSynthesized(cluster, name)

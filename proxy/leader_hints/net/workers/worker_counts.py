@@ -47,7 +47,9 @@ class WorkerCounts:
     def take(self, counting: Counting, reported: LoadReported) -> None:
         """Take a worker's answer; what it has counted came before."""
         counting.take(reported)
-        self._answered.set()
+        # Several may wait, each for another answer.
+        answered, self._answered = self._answered, trio.Event()
+        answered.set()
 
     async def fresh(self) -> None:
         """Return when all workers have said what they have counted by now.
@@ -58,5 +60,4 @@ class WorkerCounts:
         number, asked = self._asked, self._ask(ReportAsked(self._asked))
         with trio.move_on_after(_PATIENCE):
             while any(one.answered < number for one in asked):
-                self._answered = trio.Event()
                 await self._answered.wait()

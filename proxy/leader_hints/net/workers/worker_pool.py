@@ -97,7 +97,7 @@ class WorkerPool:
         finally:
             # Its end is no news while this process ends.
             with trio.CancelScope(shield=True):
-                links = self._side.leave(worker)
+                links = await self._side.leave(worker)
                 hung = channel.hangs
                 channel.close()
                 if process is not None:
