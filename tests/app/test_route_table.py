@@ -1,3 +1,5 @@
+from collections.abc import Sequence
+
 import pytest
 
 from leader_hints.apis.fetch_request import INITIAL_EPOCH, FetchRequest
@@ -5,7 +7,9 @@ from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.app import route_table
 from leader_hints.app.route_table import RouteTable
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.mode import Mode
 from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.wire.steps import at_once
 from tests.core.samples import topic_id
 from tests.settings.samples import settings_of
@@ -31,3 +35,23 @@ def test_workers_share_what_is_remembered_of_sessions_by_name(
     settings = settings_of()
     route = RouteTable(settings, workers).add(settings.routes[0])
     assert _kept(route.sessions_by_name) == kept
+
+
+@pytest.mark.parametrize(
+    ("switched", "is_joining", "mode"),
+    [
+        ((Mode.OFF, Mode.OFF), True, Mode.OFF),
+        ((Mode.OFF, Mode.OBSERVE), True, Mode.ON),
+        ((Mode.OFF, Mode.OFF), False, Mode.ON),
+    ],
+)
+def test_a_broker_that_joins_is_switched_as_all_others_are(
+    switched: Sequence[Mode], is_joining: bool, mode: Mode
+) -> None:
+    """Of a virtual cluster; routes of the settings have that of the settings."""
+    table = RouteTable(settings_of())
+    (settings,) = settings_of().routes
+    rewriting = AddressRewriting("here", 19092, {}, lambda *_: None) if is_joining else None
+    for number, now in enumerate(switched):
+        table.add(settings.model_copy(update={"name": str(number)}), rewriting).mode = now
+    assert table.add(settings.model_copy(update={"name": "new"}), rewriting).mode is mode

@@ -50,7 +50,11 @@ class RouteTable:
             closest_replica=Mode(self._settings.closest_replica),
             racks=Racks(self._settings.racks_by_node),
         )
-        route = make_route(settings, self.mode, config)
+        # One that joins a virtual cluster is switched as all the others are: whoever switched hints
+        # off for all of them did not know of it.
+        modes = {other.mode for other in self.routes} if rewriting is not None else set()
+        mode = modes.pop() if len(modes) == 1 else self.mode
+        route = make_route(settings, mode, config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1) // self._workers
         route.sessions = FetchSessions(most_weight=most_weight, moves=self._workers > 1)
         most_topics = share(MOST_TOPICS, self._workers)
