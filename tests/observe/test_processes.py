@@ -8,10 +8,11 @@ import pytest
 from leader_hints.observe.processes import Processes
 from tests.harness.waiting import until
 
-#: Uses some time of the processor, says so, and waits.
+#: Uses some time of the processor, more than half a second for a kernel that counts in hundredths,
+#: says so, and waits.
 _BUSY = """
 import sys, time
-while time.process_time() < 0.5: pass
+while time.process_time() < 0.55: pass
 print("done", flush=True)
 sys.stdin.read()
 """
