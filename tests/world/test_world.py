@@ -19,6 +19,7 @@ from tests.world.happenings import (
     NODES,
     RACKS_FROM,
     SETTLING_FROM,
+    WORKERS_END_FROM,
     WORKERS_FROM,
     Happening,
     Profile,
@@ -288,6 +289,12 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
     assert not live(seed).broken
+
+
+def test_workers_that_begin_again_know_what_their_process_knows() -> None:
+    life = live(WORKERS_END_FROM + 1)
+    assert any("a worker of the proxy" in text for _, text in life.lived.world.said)
+    assert not life.broken
 
 
 @pytest.mark.parametrize(
