@@ -13,9 +13,9 @@ from leader_hints.core.replicas.bytes_read import EVERY, BytesRead
 def test_the_sum_is_what_was_read(size: int, records: dict[str, list[int]]) -> None:
     read = BytesRead()
     read.size = size
-    for topic, sizes in records.items():
+    for name, sizes in records.items():
         for one in sizes:
-            read.add(topic, one, avoidable=one % 2 == 0)
+            read.add(name, one, avoidable=one % 2 == 0)
     taken = list(read.take())
     whole = sum(map(sum, records.values()))
     assert sum(of for _, of, _ in taken) == (size if whole else 0)
