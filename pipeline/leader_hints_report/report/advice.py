@@ -181,7 +181,7 @@ def _of_racks(row: Row, what: str = "crossing") -> str:
     """Bytes, and what they cost where that is known."""
     words = size(_number(row[f"{what}_bytes"]))
     cost = row[f"{what}_price"]
-    return words if cost is None else f"{words} (at a cost of {price(_number(cost))})"
+    return words if cost is None else f"{words} for {price(_number(cost))}"
 
 
 def _cost_of(row: Row) -> Cost:

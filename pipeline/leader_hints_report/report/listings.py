@@ -458,10 +458,8 @@ RACKS: Final = Listing(
         Column("crossing_price", "cost", Kind.PRICE, "What crossed, by --price-per-gb."),
         _AVOIDABLE,
         Column("avoidable_price", "would save", Kind.PRICE, "That, by --price-per-gb."),
-        Column(
-            "before_bytes", "crossed before, a day", Kind.BYTES, "With --compare: a day before it."
-        ),
-        Column("after_bytes", "and after", Kind.BYTES, "With --compare: a day from then on."),
+        Column("before_bytes", "before", Kind.BYTES, "With --compare: crossed a day before it."),
+        Column("after_bytes", "after", Kind.BYTES, "With --compare: crossed a day from then on."),
         Column("named", "named", Kind.COUNT, "How often a replica in its rack was named to it."),
         Column(
             "returned",

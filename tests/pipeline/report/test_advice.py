@@ -118,12 +118,12 @@ def test_bytes_between_racks_are_in_it_with_what_would_save_them() -> None:
     numbers = make_numbers(racks_a_day=rows).model_copy(update={"change_day": "2026-01-03"})
     told = advise(numbers)
     assert _text(told.cost).endswith(
-        "Between racks consumers read 4 GB (at a cost of 40.00) a day, 25.0 % of what they read.\n"
-        "Before 2026-01-03 that was 7 GB (at a cost of 70.00) a day, from then on 1 GB."
+        "Between racks consumers read 4 GB for 40.00 a day, 25.0 % of what they read.\n"
+        "Before 2026-01-03 that was 7 GB for 70.00 a day, from then on 1 GB."
     )
     (step,) = told.steps
     assert "closest_replica: on" in step.what
-    assert step.why == "It would have kept 3 GB (at a cost of 0.50) a day from crossing racks."
+    assert step.why == "It would have kept 3 GB for 0.50 a day from crossing racks."
     nothing = [row(listings.RACKS_A_DAY, part="all", avoidable_bytes=0)]
     assert advise(make_numbers(racks_a_day=nothing)).steps == []
 
