@@ -24,6 +24,11 @@ func (o options) sarama() (*sarama.Config, []string) {
 		config.Producer.RequiredAcks = sarama.WaitForLocal
 	}
 	config.Consumer.Return.Errors = true
+	if rack, ok := o["prop.client.rack"]; ok {
+		config.RackID = rack
+		// By default it asks for Fetch 10 at most, which names no rack.
+		config.Version = sarama.V2_4_0_0
+	}
 	return config, strings.Split(o["prop.bootstrap.servers"], ",")
 }
 
