@@ -11,8 +11,9 @@ from tests.harness.waiting import until
 #: Coordinators are there: a group whose coordinator stops may begin again at what it has
 #: committed. It never stops.
 _STEADY = 1
-#: It stops, falls behind, and is left.
+#: It stops, falls behind, and is left; the others lead then.
 _FOLLOWER = 3
+_LEADERS = (_STEADY, 2)
 _INTERNAL = ("__consumer_offsets", "__transaction_state")
 #: Between two moves, so that replicas are named again: a leader is let alone for five seconds.
 _BETWEEN_S = 17.0
@@ -74,16 +75,16 @@ class Trouble:
         self._lead_elsewhere()
         chosen = [where for where in self._partitions if where.partition < 2]
         for where in chosen:
-            self._admin.reassign(where, (_STEADY, 2))
+            self._admin.reassign(where, _LEADERS)
         self._crowd.flow(_BRIEFLY_S)
         for where in chosen:
-            self._admin.reassign(where, (_STEADY, 2, _FOLLOWER))
+            self._admin.reassign(where, (*_LEADERS, _FOLLOWER))
         self._wait_in_sync()
         self.done["partitions reassigned away"] += len(chosen)
 
     def _lead_elsewhere(self) -> None:
         """Have no leader on the follower, and consumers read there."""
-        led = {where: 1 + where.partition % 2 for where in self._partitions}
+        led = {where: _LEADERS[where.partition % 2] for where in self._partitions}
         if any(self._admin.leader(*where) != node for where, node in led.items()):
             self._move(led)
             self.done["leader moves"] += len(led)
@@ -94,16 +95,18 @@ class Trouble:
 
     def _wait_out_of_sync(self) -> None:
         def gone() -> bool:
-            return all(
-                _FOLLOWER not in self._in_sync(where.topic, where.partition)
-                for where in self._partitions
-            )
+            # Only the leaders know at once.
+            states = [
+                state
+                for topic in TOPICS
+                for node in _LEADERS
+                for state in self._admin.partitions(topic, node).values()
+                if state.leader == node
+            ]
+            in_sync = any(_FOLLOWER in state.in_sync for state in states)
+            return len(states) == len(self._partitions) and not in_sync
 
         until(gone, f"no partition has {_FOLLOWER} in sync")
-
-    def _in_sync(self, topic: str, partition: int) -> frozenset[int]:
-        leader = self._admin.partitions(topic, _STEADY)[partition].leader
-        return self._admin.partitions(topic, leader)[partition].in_sync
 
     def _wait_in_sync(self) -> None:
         for topic in TOPICS:

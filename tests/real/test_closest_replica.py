@@ -1,6 +1,6 @@
 """Consumers read from the replica in their rack, where the brokers have no selector (KIP-392)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,10 +9,12 @@ from tests.harness.admin import ClusterAdmin
 from tests.harness.checker import check_consumed, check_ends, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, OffsetsSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
+from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import Hints
 from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
+from tests.real.test_client_families import need_go
 
 LEADER, OTHER, CLOSE = 1, 2, 3
 RACKS = {node: f"rack-{node}" for node in (LEADER, OTHER, CLOSE)}
@@ -97,6 +99,47 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
             consumer.stop()
     share = same / (same + crossing)
     assert share >= 0.95, f"{share:.1%} of {same + crossing} bytes were read in the rack"
+
+
+@pytest.fixture
+def go(tmp_path: Path) -> Iterator[ClientProcess]:
+    """The process of franz-go's clients."""
+    need_go()
+    with go_clients(tmp_path) as process:
+        yield process
+
+
+@pytest.mark.parametrize("cluster", [KRAFT_36], indirect=True)
+def test_franz_go_leaves_a_follower_that_is_gone_when_its_recheck_is_due(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    go: ClientProcess,
+    new_topic: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    """Before that nothing moves it but another leader epoch: `move` in its source.go."""
+    topic = new_topic("closest-recheck")
+    fleet = _fleet(cluster, tmp_path)
+    with fleet.proxies:
+        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
+        consumer = go.consume(
+            ConsumerSpec(
+                fleet.bootstrap,
+                topic,
+                settings={
+                    "client.rack": RACKS[CLOSE],
+                    "recheck.preferred.replica.ms": "20000",
+                },
+            )
+        )
+        fleet.wait_read_nearby(100_000)
+        with cluster.without(CLOSE):
+            until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
+            consumer.wait_count(len(consumer.consumed) + 1000)
+        producer.stop()
+        check_consumed(admin, consumer)
+        consumer.stop()
 
 
 def _in_sync(admin: ClusterAdmin, topic: str) -> set[int]:
