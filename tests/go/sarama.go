@@ -26,8 +26,6 @@ func (o options) sarama() (*sarama.Config, []string) {
 	config.Consumer.Return.Errors = true
 	if rack, ok := o["prop.client.rack"]; ok {
 		config.RackID = rack
-		// By default it asks for Fetch 10 at most, which names no rack.
-		config.Version = sarama.V2_4_0_0
 	}
 	return config, strings.Split(o["prop.bootstrap.servers"], ",")
 }
