@@ -156,7 +156,8 @@ def _show(number: int, arm: ClosestArm, figures: str) -> None:
 def _cpu(arm: ClosestArm, cluster: RealCluster, folder: Path) -> float:
     fleet = _fleet(arm, cluster, folder)
     with fleet.proxies as proxies:
-        proxies.processes[0].wait_plans(1)
+        for process in proxies.processes:
+            process.wait_plans(1)
 
         def spent() -> float:
             return sum(cpu_seconds(process.pid) for process in proxies.processes)
