@@ -1,5 +1,6 @@
 """What is done to brokers: leaders move, followers stop or fall behind, replicas leave."""
 
+import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 
@@ -20,6 +21,7 @@ _BETWEEN_S = 17.0
 #: Until brokers take a follower that stands still for out of sync; see RealCluster's overrides.
 LAG_MS = "5000"
 _BRIEFLY_S = 5.0
+_MOVES = "leader moves"
 
 
 class Trouble:
@@ -35,17 +37,19 @@ class Trouble:
         self.done: Counter[str] = Counter()
 
     def make(self, moves: int) -> None:
-        """Move leaders so often, with other trouble between two moves.
+        """Move leaders at least so often, with other trouble between two moves.
 
         :raises AssertionError: a client did not go on.
         """
         for topic in _INTERNAL:
             self._move({TopicPartition(topic, n): _STEADY for n in self._admin.partitions(topic)})
         others: tuple[Callable[[], None], ...] = (self._stop, self._fall_behind, self._leave)
-        for turn in range(-(-moves // len(self._partitions))):
+        for turn in itertools.count():
+            if self.done[_MOVES] >= moves:
+                break
             self._crowd.flow(_BETWEEN_S)
             self._move(dict.fromkeys(self._partitions, None))
-            self.done["leader moves"] += len(self._partitions)
+            self.done[_MOVES] += len(self._partitions)
             if turn % 2:
                 self._crowd.flow(_BETWEEN_S)
                 others[turn // 2 % len(others)]()
@@ -87,7 +91,7 @@ class Trouble:
         led = {where: _LEADERS[where.partition % 2] for where in self._partitions}
         if any(self._admin.leader(*where) != node for where, node in led.items()):
             self._move(led)
-            self.done["leader moves"] += len(led)
+            self.done[_MOVES] += len(led)
         self._crowd.flow(_BETWEEN_S)
 
     def _move(self, to: dict[TopicPartition, int | None] | dict[TopicPartition, int]) -> None:

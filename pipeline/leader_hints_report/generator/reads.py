@@ -50,7 +50,8 @@ def made_reads(session: SparkSession, fleet: Fleet) -> DataFrame:
             "named": crosses & ~observed,
             # The next broker in its rack.
             "replica": F.when(crosses, F.pmod(F.col("client"), F.lit(RACKS)) + 1).cast("int"),
-            "at": (BEGIN + (F.col("slot") + 1) * SLOT_S * SECOND - SECOND + F.col("client")),
+            # At its end.
+            "at": BEGIN + (F.col("slot").cast("long") + 1) * SLOT_S * SECOND - SECOND,
             "cluster": F.format_string("cluster-%03d", _CLUSTER),
             "topic": F.format_string("read-%d", F.col("client") % 2),
             "client_id": F.format_string("zoned-%d", "client"),
@@ -64,10 +65,10 @@ def _rack(number: Column) -> Column:
     return F.format_string("rack-%d", (number % RACKS).cast("int"))
 
 
-def _on_a_link() -> list[Column]:
+def _on_a_link() -> list[Column | str]:
     return [
         sidecar_name(F.col(_CLUSTER), F.col("broker")).alias("sidecar"),
-        F.col("at").cast("long").alias("at"),
+        "at",
         F.format_string("broker-%d", F.col("broker") + 1).alias("route"),
         F.col("client").cast("long").alias("link"),
         (F.col("broker") + 1).alias("node"),
