@@ -22,9 +22,11 @@ from tests.harness.java import java_clients
 from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON, python_clients
 
 JAVA, FRANZ_GO, SARAMA = "java", "franz-go", "sarama"
+#: Java's consumers say there why they go to another offset.
+_INFO = "-Dorg.slf4j.simpleLogger.log.org.apache.kafka.clients.consumer=info"
 #: Those that can name a rack.
 LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
-    JAVA: java_clients,
+    JAVA: lambda folder: java_clients(folder, options=[_INFO]),
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     FRANZ_GO: go_clients,
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
