@@ -13,6 +13,7 @@ from tests.closest.trouble import LAG_MS, Trouble
 from tests.harness import franz_go, maven
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
+from tests.harness.proxyproc import Hints
 from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import patience
 from tests.matrix.brokers import BROKERS
@@ -36,14 +37,16 @@ def main() -> int:
     for broker in options.broker or _BROKERS:
         try:
             with patience(_PATIENCE_S):
-                _run(broker, options.client or [*LIBRARIES], options.moves, folder / broker)
+                _run(broker, options, folder / broker)
         except AssertionError as error:
             failed = True
             print(f"{broker}: FAILED: {error}", flush=True)
     return 1 if failed else 0
 
 
-def _run(broker: str, libraries: Sequence[str], moves: int, folder: Path) -> None:
+def _run(broker: str, options: argparse.Namespace, folder: Path) -> None:
+    libraries = options.client or [*LIBRARIES]
+    mode: Hints = "observe" if options.observe else "on"
     kind = BROKERS[broker]
     began = time.monotonic()
     with ExitStack() as processes:
@@ -59,12 +62,12 @@ def _run(broker: str, libraries: Sequence[str], moves: int, folder: Path) -> Non
         nodes = [*cluster.brokers]
         layout = [nodes[n % 3 :] + nodes[: n % 3] for n in _PARTITIONS]
         admin.create_topics(dict.fromkeys(TOPICS, layout), {"min.insync.replicas": "2"})
-        fleet = RackFleet(cluster, folder / "proxies", poll_ms=1000)
+        fleet = RackFleet(cluster, folder / "proxies", mode, poll_ms=1000)
         processes.enter_context(fleet.proxies)
         crowd = begin(processes, folder, fleet.bootstrap, libraries, _PARTITIONS)
         trouble = Trouble(cluster, admin, crowd, _PARTITIONS)
         try:
-            trouble.make(moves)
+            trouble.make(options.moves)
         finally:
             done = ", ".join(f"{count} {what}" for what, count in trouble.done.items())
             same, crossing = fleet.read("same"), fleet.read("crossing")
@@ -89,6 +92,9 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
         "--client", action="append", choices=[*LIBRARIES], help="only this one; may be repeated"
     )
     parser.add_argument("--moves", type=int, default=200, help="leader moves at each broker")
+    parser.add_argument(
+        "--observe", action="store_true", help="name no replica: whether it was due to that"
+    )
     parser.add_argument("--logs", help="a new folder for logs; by default a temporary one")
     return parser.parse_args(arguments)
 

@@ -39,6 +39,14 @@ _ONLY_ASSIGNED = (SARAMA,)
 STAYS = (FRANZ_GO,)
 PLAIN, TRANSACTIONS = "closest-plain", "closest-transactions"
 TOPICS = (PLAIN, TRANSACTIONS)
+#: Java's member joins its group again when the racks of its partitions change, as with a broker
+#: that stops (KIP-881). By the default assignor it then begins at what it has committed.
+_GROUP_SETTINGS = {
+    JAVA: {
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer."
+        "CooperativeStickyAssignor"
+    }
+}
 #: Racks of consumers; the third broker's and the second's: the first one never stops.
 _RACKS = ("rack-3", "rack-2")
 RATE = 60.0
@@ -139,5 +147,8 @@ def _specs(
             partitions,
             group=f"group-{library}" if grouped else None,
             committed_only=committed,
-            settings={"client.rack": _RACKS[(number + at) % len(_RACKS)]},
+            settings={
+                "client.rack": _RACKS[(number + at) % len(_RACKS)],
+                **(_GROUP_SETTINGS.get(library, {}) if grouped else {}),
+            },
         )
