@@ -51,6 +51,8 @@ _GROUP_SETTINGS = {
 _RACKS = ("rack-3", "rack-2")
 RATE = 60.0
 _SIZE = 500
+#: Records of a transaction: to commit one takes its time.
+_TRANSACTION = 20
 
 
 @dataclass
@@ -119,7 +121,9 @@ def begin(
     plain = ProducerSpec(bootstrap, PLAIN, partitions, rate=RATE, size=_SIZE, idempotent=True)
     crowd = Crowd(
         java.produce(plain),
-        java.produce(replace(plain, topic=TRANSACTIONS, idempotent=False, transaction=5)),
+        java.produce(
+            replace(plain, topic=TRANSACTIONS, idempotent=False, transaction=_TRANSACTION)
+        ),
         java.ask_offsets(OffsetsSpec(bootstrap, PLAIN, partitions)),
     )
     for number, library in enumerate(libraries):
