@@ -3,6 +3,7 @@
 import click
 
 from bench import (
+    closest_report,
     consuming_report,
     control_report,
     cost_report,
@@ -37,6 +38,7 @@ benchmarks = click.Group(
         kip951_report.late,
         memory_report.main,
         takeover_report.main,
+        closest_report.main,
         roll_report.main,
         simulation_report.main,
         pipeline_report.main,

@@ -20,7 +20,8 @@ class Work:
 
     ``amount`` in bytes, for "single" in records; ``size`` in bytes of a batch, of a response, or
     of a record. Works that name the same ``topic`` find there what those before them wrote. Each
-    of the ``connections`` has so many ``partitions`` of its own.
+    of the ``connections`` has so many ``partitions`` of its own. ``rack``: which the Java client
+    names.
     """
 
     label: str
@@ -30,6 +31,7 @@ class Work:
     topic: str
     connections: int = 1
     partitions: int = 1
+    rack: str = ""
     client: Literal["Java", "franz-go"] = "Java"
 
 
@@ -52,7 +54,8 @@ def _command(work: Work, bootstrap: str, topic: str) -> list[str]:
     library = client_library(_CLIENT)
     classpath = f"{compile_java(_SOURCES, library)}:{library.classpath}"
     return [
-        *["java", "-Xmx512m", "-XX:+UseSerialGC", "-cp", classpath, "Load"],
+        *["java", "-Xmx512m", "-XX:+UseSerialGC", f"-Dclient.rack={work.rack}"],
+        *["-cp", classpath, "Load"],
         *[work.kind, bootstrap, topic],
         *map(str, (work.amount, work.size, work.connections, work.partitions)),
     ]

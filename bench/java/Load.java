@@ -24,7 +24,7 @@ import org.apache.kafka.common.serialization.ByteArraySerializer;
  *   <li>single: AMOUNT records of SIZE bytes, each acknowledged before the next is sent.
  * </ul>
  *
- * CONNECTIONS clients share the work, each with connections and PARTITIONS partitions of its own.
+ * The system property client.rack is the consumers'. CONNECTIONS clients share the work, each with connections and PARTITIONS partitions of its own.
  */
 final class Load {
     private static final int RECORD = 1000;
@@ -165,6 +165,7 @@ final class Load {
             Properties properties = properties();
             properties.put("max.partition.fetch.bytes", size);
             properties.put("max.poll.records", 100_000);
+            properties.put("client.rack", System.getProperty("client.rack", ""));
             ByteArrayDeserializer bytes = new ByteArrayDeserializer();
             try (var consumer = new KafkaConsumer<>(properties, bytes, bytes)) {
                 consumer.assign(partitions);

@@ -101,6 +101,14 @@ func (o options) consuming(starts map[int32]kgo.Offset) []kgo.Opt {
 	if rack, ok := o["prop.client.rack"]; ok {
 		settings = append(settings, kgo.Rack(rack))
 	}
+	// Not one of Kafka's either.
+	if text, told := o["prop.recheck.preferred.replica.ms"]; told {
+		every, err := time.ParseDuration(text + "ms")
+		if err != nil {
+			panic(err)
+		}
+		settings = append(settings, kgo.RecheckPreferredReplicaInterval(every))
+	}
 	if group, ok := o["prop.group.id"]; ok {
 		return append(settings, kgo.ConsumerGroup(group), kgo.ConsumeTopics(o["topic"]))
 	}

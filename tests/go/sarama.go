@@ -24,6 +24,9 @@ func (o options) sarama() (*sarama.Config, []string) {
 		config.Producer.RequiredAcks = sarama.WaitForLocal
 	}
 	config.Consumer.Return.Errors = true
+	if rack, ok := o["prop.client.rack"]; ok {
+		config.RackID = rack
+	}
 	return config, strings.Split(o["prop.bootstrap.servers"], ",")
 }
 

@@ -72,6 +72,17 @@ _NAMED = events.ReplicaNamed(
     returned=False,
     observed=True,
 )
+_READ = events.ConsumerRead(
+    route="r",
+    link=7,
+    client_id="c",
+    software="librdkafka/2.5.0",
+    topic="t",
+    rack="b",
+    broker_rack="a",
+    bytes=900,
+    avoidable_bytes=700,
+)
 _MOVED = events.LeaderMoved(
     cluster="k", topic="t", partition=3, leader_before=1, epoch_before=4, leader=-1, epoch=5
 )
@@ -200,6 +211,19 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
             },
         ),
         (
+            _READ,
+            "read",
+            {
+                **_ON_THE_LINK,
+                **_KNOWN,
+                "topic": "t",
+                "rack": "b",
+                "broker_rack": "a",
+                "bytes": 900,
+                "avoidable_bytes": 700,
+            },
+        ),
+        (
             _MOVED,
             "leader_change",
             {
@@ -239,6 +263,9 @@ def test_what_is_not_known_is_left_out() -> None:
     error = _columns(_line(_journal(known=False), missed), "error")
     assert not {"cluster", "node", "epoch_before", "leader_before", "leader", "epoch"} & set(error)
     assert (error["client_id"], error["software"], error["software_version"]) == ("", "", "")
+
+    read = _columns(_line(_journal(), dataclasses.replace(_READ, broker_rack="")), "read")
+    assert "broker_rack" not in read
 
     recovered = dataclasses.replace(_RECOVERED, epoch=-1, recovery_ms=None)
     recovery = _columns(_line(_journal(known=False), recovered), "recovery")
@@ -297,6 +324,7 @@ def test_traffic_of_journals_is_left_out(run: str) -> None:
         dataclasses.replace(_SEEN, client_id=client_id),
         dataclasses.replace(_RECOVERED, client_id=client_id),
         dataclasses.replace(_SAMPLED, client_id=client_id),
+        dataclasses.replace(_READ, client_id=client_id),
     ):
         assert _journal().row(event) is None
 

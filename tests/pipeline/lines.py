@@ -7,7 +7,7 @@ from typing import Any
 
 from pyspark.sql import DataFrame, SparkSession
 
-from leader_hints_report.journal.events import read
+from leader_hints_report.journal import events as stored
 
 BEGIN = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -97,6 +97,26 @@ def latency(seconds: float, seq: int, ms: float, *, sidecar: str = "a", **more: 
     return event("latency", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
 
 
+def read(seconds: float, seq: int, size: int, *, sidecar: str = "a", **more: Any) -> Event:
+    """What a consumer in rack `x` read."""
+    columns = {"topic": "t", "rack": "x", "bytes": size, "avoidable_bytes": 0, **more}
+    return event("read", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
+
+
+def replica(seconds: float, seq: int, *, sidecar: str = "a", **more: Any) -> Event:
+    """A replica that was named to a consumer in rack `x`."""
+    columns = {
+        "topic": "t",
+        "partition": 0,
+        "replica": 2,
+        "rack": "x",
+        "returned": False,
+        "observed": False,
+        **more,
+    }
+    return event("replica", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
+
+
 def as_text(events: Iterable[Event]) -> str:
     """Lines of a file."""
     return "".join(json.dumps(one) + "\n" for one in events)
@@ -110,4 +130,4 @@ def frame(spark: SparkSession, events: Iterable[Event | str]) -> DataFrame:
         "SELECT 'file' AS source, explode(split(:text, '\\n')) AS line",
         args={"text": "\n".join(lines)},
     )
-    return read(raw)
+    return stored.read(raw)

@@ -1,6 +1,6 @@
 """Consumers read from the replica in their rack, where the brokers have no selector (KIP-392)."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,48 +9,25 @@ from tests.harness.admin import ClusterAdmin
 from tests.harness.checker import check_consumed, check_ends, check_produced
 from tests.harness.clients import ClientProcess, ConsumerSpec, OffsetsSpec, ProducerSpec
 from tests.harness.cluster import RealCluster
-from tests.harness.proxyproc import ProxyFleet
+from tests.harness.franz_go import go_clients
+from tests.harness.proxyproc import Hints
+from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
+from tests.real.test_client_families import need_go
 
 LEADER, OTHER, CLOSE = 1, 2, 3
 RACKS = {node: f"rack-{node}" for node in (LEADER, OTHER, CLOSE)}
 PARTITIONS = (0, 1)
 _OFFSETS = "__consumer_offsets"
-#: Long enough for the pause after a replica was named, and for a lease of librdkafka.
-_PATIENCE_S = 150.0
 
 
-class Fleet:
-    """Sidecars with this feature before a cluster whose racks only they may know."""
+def _fleet(cluster: RealCluster, folder: Path, mode: Hints = "on") -> RackFleet:
+    """Sidecars before a cluster whose racks only they may know.
 
-    def __init__(self, cluster: RealCluster, folder: Path, mode: str = "on") -> None:
-        routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-        self.proxies = ProxyFleet.before(routes, folder, sidecars=True)
-        for process in self.proxies.processes:
-            process.environment |= {
-                "LEADER_HINTS_CLOSEST_REPLICA": mode,
-                "LEADER_HINTS_RACKS": ",".join(f"{node}={rack}" for node, rack in RACKS.items()),
-                # A follower that falls behind is to be noticed within the test.
-                "LEADER_HINTS_SUBSCRIPTION__POLL_INTERVAL_MS": "1000",
-            }
-        self.bootstrap = ",".join(
-            f"{broker.advertised[0]}:{broker.advertised[1]}" for broker in cluster.brokers.values()
-        )
-
-    def read(self, path: str) -> float:
-        """Bytes that consumers with a rack have read on a path: same or crossing."""
-        return self.proxies.metric("leader_hints_consumer_bytes_total", path=path)
-
-    def wait_read_nearby(self, bytes_more: int) -> tuple[float, float]:
-        """Wait until so much more was read in the own rack; return that and what crossed then."""
-        same, crossing = self.read("same"), self.read("crossing")
-        until(
-            lambda: self.read("same") >= same + bytes_more,
-            f"{bytes_more} bytes more are read in the rack",
-            _PATIENCE_S,
-        )
-        return self.read("same") - same, self.read("crossing") - crossing
+    A follower that falls behind is to be noticed within the test.
+    """
+    return RackFleet(cluster, folder, mode, racks=RACKS, poll_ms=1000)
 
 
 @pytest.fixture
@@ -75,7 +52,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     (topic,) = new_topics("closest", partitions=len(PARTITIONS))
     for partition in PARTITIONS:
         admin.move_leader(topic, partition, to=LEADER)
-    fleet = Fleet(cluster, tmp_path)
+    fleet = _fleet(cluster, tmp_path)
     with fleet.proxies:
         producer = clients(JAVA).produce(
             ProducerSpec(fleet.bootstrap, topic, PARTITIONS, rate=200, size=1000)
@@ -124,6 +101,47 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     assert share >= 0.95, f"{share:.1%} of {same + crossing} bytes were read in the rack"
 
 
+@pytest.fixture
+def go(tmp_path: Path) -> Iterator[ClientProcess]:
+    """The process of franz-go's clients."""
+    need_go()
+    with go_clients(tmp_path) as process:
+        yield process
+
+
+@pytest.mark.parametrize("cluster", [KRAFT_36], indirect=True)
+def test_franz_go_leaves_a_follower_that_is_gone_when_its_recheck_is_due(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    clients: Callable[[str], ClientProcess],
+    go: ClientProcess,
+    new_topic: Callable[[str], str],
+    tmp_path: Path,
+) -> None:
+    """Before that nothing moves it but another leader epoch: `move` in its source.go."""
+    topic = new_topic("closest-recheck")
+    fleet = _fleet(cluster, tmp_path)
+    with fleet.proxies:
+        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
+        consumer = go.consume(
+            ConsumerSpec(
+                fleet.bootstrap,
+                topic,
+                settings={
+                    "client.rack": RACKS[CLOSE],
+                    "recheck.preferred.replica.ms": "20000",
+                },
+            )
+        )
+        fleet.wait_read_nearby(100_000)
+        with cluster.without(CLOSE):
+            until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
+            consumer.wait_count(len(consumer.consumed) + 1000)
+        producer.stop()
+        check_consumed(admin, consumer)
+        consumer.stop()
+
+
 def _in_sync(admin: ClusterAdmin, topic: str) -> set[int]:
     answer = admin.metadata([topic], LEADER)
     return {int(node) for part in answer.topics[0].partitions for node in part.isr_nodes}
@@ -139,7 +157,7 @@ def test_observed_nobody_moves(
 ) -> None:
     topic = new_topic("closest-observed")
     admin.move_leader(topic, to=LEADER)
-    fleet = Fleet(cluster, tmp_path, "observe")
+    fleet = _fleet(cluster, tmp_path, "observe")
     with fleet.proxies:
         producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
         consumer = clients(JAVA).consume(

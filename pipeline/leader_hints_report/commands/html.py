@@ -49,6 +49,13 @@ _DAY: Final = click.DateTime(["%Y-%m-%d"])
     help="The day of a change, such as hints that were turned on: compares what a day cost before "
     "with what it costs from then on.",
 )
+@click.option(
+    "--price-per-gb",
+    type=click.FloatRange(min=0),
+    metavar="PRICE",
+    help="What a billion bytes between racks costs, in any currency: bytes between racks get a "
+    "price.",
+)
 @takes_session
 def command(
     session: "Callable[[], SparkSession]",
@@ -58,6 +65,7 @@ def command(
     first: datetime | None,
     last: datetime | None,
     change: datetime | None,
+    price_per_gb: float | None,
 ) -> None:
     """Write the report: one HTML page that needs nothing besides itself."""
     # Drawing is imported only here, too: it takes its time.
@@ -77,7 +85,7 @@ def command(
         # Now, and not after minutes of work.
         out.parent.mkdir(parents=True, exist_ok=True)
     with steps() as on_step:
-        numbers = gather(session(), tables, on_step, period)
+        numbers = gather(session(), tables, on_step, period, price_per_gb)
         on_step("Drawing the page")
     with _named(out):
         for file in write_report(numbers, document, out):

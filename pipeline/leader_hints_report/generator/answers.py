@@ -9,7 +9,9 @@ from pyspark.sql import functions as F
 from leader_hints_report.generator.fleet import BROKERS, Fleet, skew_us
 
 
-def write_answers(moves: DataFrame, episodes: DataFrame, fleet: Fleet, out: str) -> None:
+def write_answers(
+    moves: DataFrame, episodes: DataFrame, read: DataFrame, fleet: Fleet, out: str
+) -> None:
     """The expected content of the tables, in their columns if they have such."""
     expected = {
         "leader_moves": moves.select(
@@ -49,6 +51,16 @@ def write_answers(moves: DataFrame, episodes: DataFrame, fleet: Fleet, out: str)
         "clock_skew": episodes.select(F.col("sidecar_from").alias("sidecar"), "cluster")
         .distinct()
         .withColumn("skew_ms", skew_us(fleet, "sidecar") / 1000),
+        "rack_reads": read.groupBy("cluster", "topic", "client_id", "rack").agg(
+            F.coalesce(F.sum(F.when(~F.col("crosses"), F.col("bytes"))), F.lit(0)).alias(
+                "same_bytes"
+            ),
+            F.coalesce(F.sum(F.when(F.col("crosses"), F.col("bytes"))), F.lit(0)).alias(
+                "crossing_bytes"
+            ),
+            F.sum("avoidable_bytes").alias("avoidable_bytes"),
+            F.count_if("named").alias("named"),
+        ),
     }
     for name, frame in expected.items():
         frame.write.mode("overwrite").parquet(f"{out}/answers/{name}")

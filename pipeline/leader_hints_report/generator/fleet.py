@@ -26,6 +26,9 @@ SOFTWARE: Final = (
     ("apache-kafka-java", "2.8.2", False),
     ("sarama", "1.43.0", False),
 )
+#: Racks that its brokers are in, one after the other, and consumers that name one.
+RACKS: Final = 3
+READERS: Final = 4
 #: Events of moves for each partition and four slots, about: what sets the number of partitions.
 _EVENTS_A_PARTITION: Final = 66
 #: The share of events that are not latencies, about.

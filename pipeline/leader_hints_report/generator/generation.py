@@ -9,6 +9,7 @@ from leader_hints_report.generator.episodes import made_episodes
 from leader_hints_report.generator.fleet import BROKERS, HINTS, Fleet
 from leader_hints_report.generator.journals import numbered, write_journals
 from leader_hints_report.generator.moves import made_moves
+from leader_hints_report.generator.reads import made_reads, reads, replicas
 
 
 def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
@@ -24,11 +25,14 @@ def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
         raise PipelineError("--hours: at least 1 is needed")
     moves = made_moves(session, fleet).persist()
     episodes = made_episodes(moves, fleet).persist()
+    read = made_reads(session, fleet).persist()
     few = [
         lines.starts(session, fleet),
         lines.sights(moves, fleet),
         lines.errors(episodes),
         lines.successes(episodes),
+        reads(read),
+        replicas(read),
     ]
     known = sum(frame.count() for frame in few)
     few.append(lines.latencies(session, fleet, max(0, fleet.events - known)))
@@ -36,6 +40,6 @@ def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
     for frame in few[1:]:
         rows = rows.unionByName(frame, allowMissingColumns=True)
     write_journals(session, numbered(rows), f"{out}/journal")
-    write_answers(moves, episodes, fleet, out)
-    moves.unpersist()
-    episodes.unpersist()
+    write_answers(moves, episodes, read, fleet, out)
+    for frame in (moves, episodes, read):
+        frame.unpersist()

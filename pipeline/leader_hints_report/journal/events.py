@@ -33,6 +33,7 @@ STORED: Final = StructType(
 LATENCY: Final = "latency"
 ENCOUNTER: Final = "encounter"
 MOVE: Final = "move"
+READ: Final = "read"
 REST: Final = "rest"
 BAD_PART: Final = "bad"
 #: Up to version 0.1 a stream stored errors and successes as they came, and once more when they were
@@ -44,6 +45,8 @@ _PART_OF: Final = {
     "error": ENCOUNTER,
     "recovery": ENCOUNTER,
     "leader_change": MOVE,
+    "read": READ,
+    "replica": READ,
 }
 #: A quarantined line is kept up to so many characters.
 _LONGEST_LINE: Final = 10_000

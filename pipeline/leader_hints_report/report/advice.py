@@ -9,9 +9,9 @@ from math import hypot
 from typing import Final, NamedTuple
 
 from leader_hints_report.report import listings
-from leader_hints_report.report.format import count, milliseconds, rate
-from leader_hints_report.report.listings import Listing, Numbers, Row
-from leader_hints_report.report.period import AFTER, BEFORE
+from leader_hints_report.report.format import count, milliseconds, price, rate, show, size
+from leader_hints_report.report.listings import Kind, Listing, Numbers, Row
+from leader_hints_report.report.period import AFTER, ALL, BEFORE
 from leader_hints_report.report.upgrades import uses_hints
 from leader_hints_report.text import escape, shorten
 
@@ -71,10 +71,11 @@ def advise(numbers: Numbers) -> Advice:
     cost = rows[0] if rows else None
     software = numbers.rows(listings.SOFTWARE)
     steps = sorted(_steps(numbers, cost), key=lambda step: -(step.gain_ms or 0))
+    steps += _rack_steps(numbers)
     repair = list(_repairs(numbers))
     return Advice(
         list(_happened(numbers, cost)),
-        list(_cost(numbers, cost)),
+        [*_cost(numbers, cost), *_crossing(numbers)],
         [_cost_of(row) for row in software[:_MOST_SOFTWARE]],
         list(_unmeasured(numbers, cost)),
         [*repair, *steps][:_MOST_STEPS],
@@ -150,6 +151,37 @@ def _compared(numbers: Numbers) -> Iterator[str]:
         more = "less" if less > 0 else "more"
         change = f"That is {milliseconds(abs(less))} {more} ({ends[0]} to {ends[1]})."
     yield f"Before {numbers.change_day} they waited {before} a day, from then on {after}. {change}"
+
+
+def _crossing(numbers: Numbers) -> Iterator[str]:
+    """What crossed racks a day, and before and after a change, where a day was given."""
+    rows = {row["part"]: row for row in numbers.rows(listings.RACKS_A_DAY)}
+    if not rows:
+        return
+    share = show(Kind.SHARE, rows[ALL]["crossing_share"])
+    yield f"Between racks consumers read {_of_racks(rows[ALL])} a day, {share} of what they read."
+    if rows.keys() == {ALL, BEFORE, AFTER}:
+        before, after = (_of_racks(rows[part]) for part in (BEFORE, AFTER))
+        yield f"Before {numbers.change_day} that was {before} a day, from then on {after}."
+
+
+def _rack_steps(numbers: Numbers) -> Iterator[Step]:
+    for row in numbers.rows(listings.RACKS_A_DAY):
+        if row["part"] == ALL and row["avoidable_bytes"]:
+            saves = _of_racks(row, "avoidable")
+            yield Step(
+                None,
+                "Have consumers read in their rack where that is only observed "
+                "(closest_replica: on)",
+                f"It would have kept {saves} a day from crossing racks.",
+            )
+
+
+def _of_racks(row: Row, what: str = "crossing") -> str:
+    """Bytes, and what they cost where that is known."""
+    words = size(_number(row[f"{what}_bytes"]))
+    cost = row[f"{what}_price"]
+    return words if cost is None else f"{words} for {price(_number(cost))}"
 
 
 def _cost_of(row: Row) -> Cost:

@@ -16,6 +16,19 @@ def milliseconds(value: float) -> str:
     return f"{_three(value)} ms"
 
 
+def size(value: float) -> str:
+    """Bytes in the largest unit of which there is at least one, by thousands, to three digits."""
+    for power, unit in ((12, "TB"), (9, "GB"), (6, "MB"), (3, "kB")):
+        if abs(value) >= 10.0**power:
+            return f"{_three(value / 10.0**power)} {unit}"
+    return f"{value:.0f} B"
+
+
+def price(value: float) -> str:
+    """An amount of money, to the hundredth."""
+    return f"{value:,.2f}".replace(",", "\u202f")
+
+
 def count(value: float) -> str:
     """A number with thin spaces between thousands."""
     return f"{value:,.0f}".replace(",", "\u202f")
@@ -39,6 +52,12 @@ def show(kind: Kind, value: Value) -> str:
             return count(float(value))
         case Kind.RATE:
             return rate(float(value))
+        case Kind.BYTES:
+            return size(float(value))
+        case Kind.PRICE:
+            return price(float(value))
+        case Kind.SHARE:
+            return f"{float(value):.1%}".replace("%", " %")
         case Kind.YES:
             return "yes" if value else "no"
         case Kind.TIME:

@@ -27,6 +27,7 @@ from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Row
 from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.savings import CLIENT_VERSION, saved
 from leader_hints_report.report.upgrades import upgrade_to
+from leader_hints_report.report.zones import racks, racks_a_day
 from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
 from leader_hints_report.tables.hints import OBSERVED
@@ -40,6 +41,10 @@ _UNREADABLE: Final = "[FAILED_READ_FILE"
 #: Of a millisecond: clocks tell no less.
 _DIGITS: Final = 3
 
+_GB: Final = 1e9
+#: What is made of the other columns, without Spark.
+_MADE: Final = ("upgrade_to", "crossing_price", "avoidable_price")
+
 #: No bound.
 _ALL_DAYS: Final = Period()
 
@@ -51,11 +56,13 @@ def gather(
     folder: str,
     on_step: Callable[[str], None],
     period: Period = _ALL_DAYS,
+    price_per_gb: float | None = None,
 ) -> Numbers:
     """Make the rows of all listings; each costs one query.
 
     ``folder``: what `batch` or `stream` wrote. ``on_step``: is called with a word for each query.
-    ``period``: the days that the report is about, and those that are compared.
+    ``period``: the days that the report is about, and those that are compared. ``price_per_gb``: of
+    a billion bytes between racks, ``None`` if it is not known.
 
     :raises PipelineError: there is no such folder, or a table cannot be read.
     """
@@ -76,8 +83,17 @@ def gather(
         ) from None
     name = listings.SOFTWARE.name
     found[name] = found[name].model_copy(update={"rows": _with_upgrades(found[name].rows)})
+    for name in (listings.RACKS_A_DAY.name, listings.RACKS.name):
+        rows = _with_prices(found[name].rows, price_per_gb)
+        found[name] = found[name].model_copy(update={"rows": rows})
     first, last, change = (None if day is None else day.isoformat() for day in period)
-    return Numbers(listings=found, first_day=first, last_day=last, change_day=change)
+    return Numbers(
+        listings=found,
+        first_day=first,
+        last_day=last,
+        change_day=change,
+        price_per_gb=price_per_gb,
+    )
 
 
 def _found(tables: Tables, on_step: Callable[[str], None]) -> dict[str, Rows]:
@@ -107,9 +123,21 @@ def _with_upgrades(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     )
 
 
+def _with_prices(rows: tuple[Row, ...], price_per_gb: float | None) -> tuple[Row, ...]:
+    def price(size: Value) -> float | None:
+        if price_per_gb is None or not isinstance(size, int | float):
+            return None
+        return round(size / _GB * price_per_gb, _DIGITS)
+
+    return tuple(
+        row | {f"{what}_price": price(row[f"{what}_bytes"]) for what in ("crossing", "avoidable")}
+        for row in rows
+    )
+
+
 def _rows(listing: Listing, frame: DataFrame) -> Rows:
     kinds = {column.name: column.kind for column in listing.columns}
-    names = [name for name in kinds if name != "upgrade_to"]
+    names = [name for name in kinds if name not in _MADE]
     # As numbers, times do not depend on any time zone.
     instants = {name: F.unix_micros(name) for name in names if kinds[name] is Kind.TIME}
     found = frame.withColumns(instants).select(*names).limit(listing.most + 1).collect()
@@ -400,6 +428,8 @@ _GATHERED: Final[dict[Listing, Gather]] = {
     listings.SETTLED: _settled,
     listings.CLIENTS: _clients,
     listings.TOPICS: _topics,
+    listings.RACKS_A_DAY: racks_a_day,
+    listings.RACKS: racks,
     listings.LATENCIES: _latencies,
     listings.SKEW: _skew,
     listings.JOURNALS: _journals,

@@ -23,6 +23,9 @@ class Kind(StrEnum):
     SECONDS = "seconds"
     TIME = "time, RFC 3339 in UTC"
     YES = "true or false"
+    BYTES = "bytes"
+    PRICE = "in the currency of price_per_gb"
+    SHARE = "share, 0 to 1"
 
 
 class Column(NamedTuple):
@@ -63,6 +66,9 @@ class Numbers(BaseModel):
     last_day: str | None = Field(default=None, description="No later day was asked for.")
     change_day: str | None = Field(
         default=None, description="The first day of those that are compared with the days before."
+    )
+    price_per_gb: float | None = Field(
+        default=None, description="What a GB (a billion bytes) between racks costs; null: not said."
     )
 
     def rows(self, listing: Listing) -> tuple[Row, ...]:
@@ -418,6 +424,52 @@ SETTLED: Final = Listing(
     ),
     50,
 )
+_AVOIDABLE: Final = Column(
+    "avoidable_bytes",
+    "avoidable",
+    Kind.BYTES,
+    "Of what crossed while closest_replica was only observed: records that a replica in the "
+    "consumer's rack had, too. Turned on, it would save about these.",
+)
+RACKS_A_DAY: Final = Listing(
+    "racks_a_day",
+    "Bytes between racks a day",
+    (
+        Column("part", "days", Kind.TEXT, "`all`; with --compare those `before` and `after`."),
+        _DAYS._replace(head="how many"),
+        Column("read_bytes", "read a day", Kind.BYTES, "All that these consumers read."),
+        Column("crossing_bytes", "crossed", Kind.BYTES, "Of it, from brokers in other racks."),
+        Column("crossing_share", "share", Kind.SHARE, "The share of it that crossed."),
+        Column("crossing_price", "costs a day", Kind.PRICE, "What crossed, by --price-per-gb."),
+        _AVOIDABLE._replace(meaning=_AVOIDABLE.meaning + " A day."),
+        Column("avoidable_price", "would save a day", Kind.PRICE, "That, by --price-per-gb."),
+    ),
+    3,
+)
+RACKS: Final = Listing(
+    "racks",
+    "Bytes between racks by topic and client",
+    (
+        _CLUSTER,
+        Column("topic", "topic", Kind.TEXT, "The topic's name."),
+        Column("client_id", "client id", Kind.TEXT, "The client's id."),
+        Column("same_bytes", "in the rack", Kind.BYTES, "Read from brokers in the client's rack."),
+        Column("crossing_bytes", "crossed", Kind.BYTES, "Read from brokers in other racks."),
+        Column("crossing_price", "cost", Kind.PRICE, "What crossed, by --price-per-gb."),
+        _AVOIDABLE,
+        Column("avoidable_price", "would save", Kind.PRICE, "That, by --price-per-gb."),
+        Column("before_bytes", "before", Kind.BYTES, "With --compare: crossed a day before it."),
+        Column("after_bytes", "after", Kind.BYTES, "With --compare: crossed a day from then on."),
+        Column("named", "named", Kind.COUNT, "How often a replica in its rack was named to it."),
+        Column(
+            "returned",
+            "sent back",
+            Kind.COUNT,
+            "How often a follower that fell behind sent it away.",
+        ),
+    ),
+    200,
+)
 CLIENTS: Final = Listing(
     "clients_without_hints",
     "Clients that cannot use hints",
@@ -517,6 +569,8 @@ LISTINGS: Final[tuple[Listing, ...]] = (
     SETTLED,
     CLIENTS,
     TOPICS,
+    RACKS_A_DAY,
+    RACKS,
     LATENCIES,
     SKEW,
     JOURNALS,

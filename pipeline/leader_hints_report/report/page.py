@@ -117,6 +117,16 @@ _SECTIONS: Final = (
     ),
     _Section("Topics", "Ranked by the time that their clients lost.", None, (listings.TOPICS,)),
     _Section(
+        "Bytes between racks",
+        "What consumers read that name their rack (client.rack), in sidecars with the setting "
+        "closest_replica. What crosses comes from a broker in another rack, which clouds bill. "
+        "Avoidable was only observed: a replica in the consumer's rack had it, too. Prices are "
+        "those of --price-per-gb. Other consumers, producers and replicas cross, too, and are not "
+        "counted.",
+        None,
+        (listings.RACKS_A_DAY, listings.RACKS),
+    ),
+    _Section(
         "Latencies beside the moves",
         "Ordinary exchanges that the sidecars sampled, by day. Percentiles of several days cannot "
         "be combined.",

@@ -11,7 +11,8 @@ from pyspark.sql import functions as F
 
 from leader_hints_report.store.folder import Store
 
-#: The parts of a period.
+#: All days of a period, and its parts.
+ALL: Final = "all"
 BEFORE: Final = "before"
 AFTER: Final = "after"
 

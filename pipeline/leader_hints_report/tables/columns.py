@@ -312,6 +312,25 @@ BROKER_HOURS: Final = Table(
         ),
     ),
 )
+RACK_READS: Final = Table(
+    "rack_reads",
+    "what a client that names its rack read of a topic, in its rack and elsewhere",
+    (
+        Column("topic", "string", "The topic's name."),
+        Column("client_id", "string", "The client's id."),
+        Column("rack", "string", "The client's rack, as it names it."),
+        Column("same_bytes", "long", "Bytes of Fetch responses of brokers in that rack."),
+        Column("crossing_bytes", "long", "Those of brokers elsewhere, or of no known rack."),
+        Column(
+            "avoidable_bytes",
+            "long",
+            "Of crossing_bytes, where it was only observed: records that an in-sync replica in the "
+            "client's rack had, too.",
+        ),
+        Column("named", "long", "How often a replica in its rack was named to it."),
+        Column("returned", "long", "How often a follower that fell behind sent it away."),
+    ),
+)
 JOURNAL_RUNS: Final = Table(
     "journal_runs",
     "a run of a sidecar on a day: whether its journal is whole",
@@ -342,6 +361,7 @@ TABLES: Final[dict[str, Table]] = {
         CLIENTS_WITHOUT_HINTS,
         CLOCK_SKEW,
         BROKER_HOURS,
+        RACK_READS,
         JOURNAL_RUNS,
     )
 }

@@ -9,7 +9,15 @@ from contextlib import contextmanager
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import ENCOUNTER, LATENCY, MOVE, OPEN_PART, OVER, REST
+from leader_hints_report.journal.events import (
+    ENCOUNTER,
+    LATENCY,
+    MOVE,
+    OPEN_PART,
+    OVER,
+    READ,
+    REST,
+)
 from leader_hints_report.journal.runs import journal_runs, repeated, words
 from leader_hints_report.tables.columns import TABLES
 from leader_hints_report.tables.hints import clients_without_hints, hint_effectiveness, hint_misses
@@ -23,6 +31,7 @@ from leader_hints_report.tables.moves import (
     sighted,
     wrong_clocks,
 )
+from leader_hints_report.tables.racks import rack_reads
 from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
@@ -65,6 +74,7 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
             "latencies": of_part(LATENCY).transform(latencies, words_.transform(repeated)),
             "clock_skew": skew,
             "broker_hours": moves.transform(broker_hours, errors),
+            "rack_reads": of_part(READ).transform(rack_reads),
             "journal_runs": words_.transform(journal_runs, of_part(REST), other_runs),
             "incidents": moves.transform(incidents, episodes),
             "hint_effectiveness": episodes.transform(hint_effectiveness),

@@ -148,6 +148,26 @@ class ReplicaNamed:
     observed: bool
 
 
+@dataclass(slots=True, kw_only=True, unsafe_hash=True)
+class ConsumerRead:
+    """What a consumer that names its rack has read of a topic on a link, for up to five minutes.
+
+    ``bytes``: of Fetch responses, with what is not records. ``rack``: the consumer's;
+    ``broker_rack``: the broker's, "" where it is not known. ``avoidable_bytes``: where it is only
+    observed, records that an in-sync replica in the consumer's rack has, too.
+    """
+
+    route: str
+    link: int
+    client_id: str
+    software: str
+    topic: str
+    rack: str
+    broker_rack: str
+    bytes: int
+    avoidable_bytes: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HintsSwitched:
     """An operator changed the hints mode of a route; see
@@ -624,6 +644,7 @@ Event = (
     | ClientSeen
     | Recovered
     | ReplicaNamed
+    | ConsumerRead
     | HintsSwitched
     | SwitchNotKept
     | RoutePlan

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from leader_hints.core.events import (
     ClientSeen,
+    ConsumerRead,
     EpochRose,
     ErrorAnswered,
     Event,
@@ -149,6 +150,14 @@ class Journal:
                     "returned": event.returned,
                     "observed": event.observed,
                 }
+            case ConsumerRead():
+                row = self._on_a_link("read", event, event.software) | {
+                    "topic": event.topic,
+                    "rack": event.rack,
+                    "bytes": event.bytes,
+                    "avoidable_bytes": event.avoidable_bytes,
+                }
+                return row | {"broker_rack": event.broker_rack} if event.broker_rack else row
             case FaultDone():
                 return _fault(event)
             case _:
@@ -188,7 +197,7 @@ class Journal:
     def _on_a_link(
         self,
         kind: Kind,
-        of: ErrorAnswered | ClientSeen | Recovered | LatencySampled | ReplicaNamed,
+        of: ErrorAnswered | ClientSeen | Recovered | LatencySampled | ReplicaNamed | ConsumerRead,
         software: str,
     ) -> Row:
         name, _, version = software.partition("/")

@@ -23,6 +23,7 @@ Kind = Literal[
     "leader_change",
     "latency",
     "replica",
+    "read",
     "fault",
     "gap",
 ]
@@ -30,7 +31,14 @@ Type = Literal["string", "integer", "number", "boolean"]
 
 KINDS: Final[tuple[Kind, ...]] = get_args(Kind)
 _DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
-_ON_A_LINK: Final[tuple[Kind, ...]] = ("client", "error", "recovery", "latency", "replica")
+_ON_A_LINK: Final[tuple[Kind, ...]] = (
+    "client",
+    "error",
+    "recovery",
+    "latency",
+    "replica",
+    "read",
+)
 
 KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
@@ -45,6 +53,8 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "latency": "an ordinary exchange that was sampled (setting journal.sample_latencies)",
     "replica": "a consumer that names its rack was sent to another replica of a partition (setting "
     "closest_replica)",
+    "read": "what a consumer that names its rack has read of a topic on a link, every five minutes "
+    "and at the link's end (setting closest_replica)",
     "fault": "a requested fault was applied (leader-hints local --allow-faults)",
     "gap": "events were dropped, since the journal could not be written fast enough or at all",
 }
@@ -187,7 +197,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "topic",
         "string",
         "The topic's name. Of an error whose topic id has no known name: the id in hexadecimal.",
-        ("error", "recovery", "replica", "leader_change"),
+        ("error", "recovery", "replica", "read", "leader_change"),
         ("fault",),
     ),
     Column(
@@ -264,7 +274,26 @@ COLUMNS: Final[tuple[Column, ...]] = (
         ("error", "replica"),
     ),
     Column("replica", "integer", "Node id of the replica that was named.", ("replica",)),
-    Column("rack", "string", "The consumer's rack, as it names it.", ("replica",)),
+    Column("rack", "string", "The consumer's rack, as it names it.", ("replica", "read")),
+    Column("broker_rack", "string", "The rack of the broker behind the route.", (), ("read",)),
+    Column(
+        "bytes",
+        "integer",
+        "Bytes of Fetch responses to the consumer. Where they have several topics, by the records "
+        "in those responses that were looked at.",
+        ("read",),
+        (),
+        _NAT,
+    ),
+    Column(
+        "avoidable_bytes",
+        "integer",
+        "Of these, where closest_replica is only observed: records that an in-sync replica in the "
+        "consumer's rack has, too.",
+        ("read",),
+        (),
+        _NAT,
+    ),
     Column(
         "returned",
         "boolean",

@@ -15,9 +15,10 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import ReplicaNamed
+from leader_hints.core.events import ConsumerRead, ReplicaNamed
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.bytes_read import EVERY
 from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.core.replicas.named_replicas import PAUSE
 from leader_hints.core.replicas.racks import Racks
@@ -163,6 +164,15 @@ class Scene:
         """Partition, replica, and whether that was only counted, of all that was reported."""
         events = self.driven.link.state.events
         return [(e.partition, e.replica, e.observed) for e in events if isinstance(e, ReplicaNamed)]
+
+    @property
+    def reads(self) -> list[tuple[str, str, str, int, int]]:
+        """Topic, both racks and bytes of what was reported, and how many of them are avoidable."""
+        return [
+            (e.topic, e.rack, e.broker_rack, e.bytes, e.avoidable_bytes)
+            for e in self.driven.link.state.events
+            if isinstance(e, ConsumerRead)
+        ]
 
 
 BOTH = [(0, 0, bytes(900)), (1, 0, bytes(5000))]
@@ -373,6 +383,36 @@ def test_a_response_that_ends_before_its_partitions_leaves_the_next_ones_alone()
     other = metadata_answer(12, 12, topics)
     scene.driven.down(bytes(broken) + other, range(1000, 9000, 500))
     assert scene.driven.to_client[-len(other) :] == other
+
+
+@pytest.mark.parametrize(("mode", "avoidable"), [(Mode.ON, 0), (Mode.OBSERVE, 5900)])
+def test_what_was_read_is_reported_every_few_minutes_and_at_the_end(
+    mode: Mode, avoidable: int
+) -> None:
+    scene = Scene("3.6", 11, 11, mode=mode)
+    topic, size = scene.topics(11)[0], len(scene.got(BOTH, {}))
+    for _ in range(2):
+        scene.fetch(BOTH)
+    scene.clock.now += EVERY
+    assert scene.reads == []
+    scene.fetch(_RECORDS)
+    first = (topic, "b", "a", 2 * size + len(scene.got(_RECORDS, {})))
+    assert [one[:4] for one in scene.reads] == [first]
+    assert scene.reads[0][4] == 2 * avoidable
+    scene.fetch(BOTH)
+    scene.driven.link.close()
+    assert [one[3] for one in scene.reads] == [first[3], size]
+    scene.driven.link.close()
+    assert len(scene.reads) == 2
+
+
+def test_where_it_is_observed_and_the_rack_is_the_same_topics_are_known_too() -> None:
+    scene = Scene("3.6", 11, 11, rack="a", mode=Mode.OBSERVE)
+    for _ in range(9):
+        scene.fetch(BOTH)
+    scene.driven.link.close()
+    assert scene.reads == [(scene.topics(11)[0], "a", "a", 9 * len(scene.got(BOTH, {})), 0)]
+    assert scene.route.rack_traffic.outcomes == {Outcome.SAME_RACK: 2}
 
 
 def test_racks_that_no_broker_has_are_counted_together() -> None:

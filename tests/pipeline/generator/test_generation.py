@@ -21,11 +21,13 @@ _RECOVERY = [
     "node_to",
 ]  # fmt: skip
 
+_READ = [
+    "cluster", "topic", "client_id", "rack", "same_bytes", "crossing_bytes", "avoidable_bytes",
+    "named",
+]  # fmt: skip
+
 #: Of these no table is made.
-_UNREAD = {
-    *("address", "uses", "action", "hint", "recovery_ms"),
-    *("replica", "rack", "returned"),
-}
+_UNREAD = {"address", "uses", "action", "hint", "recovery_ms"}
 
 
 def _answers(spark: SparkSession, made: Made, name: str) -> DataFrame:
@@ -63,8 +65,9 @@ def test_one_partition_has_half_of_all_events(made: Made) -> None:
     assert met == pytest.approx(0.5 * FLEET.events, rel=0.2)
 
 
-def test_each_move_and_recovery_is_found(spark: SparkSession, made: Made) -> None:
-    for name, columns in (("leader_moves", _MOVE), ("recoveries", _RECOVERY)):
+def test_each_move_and_recovery_and_byte_is_found(spark: SparkSession, made: Made) -> None:
+    of_tables = {"leader_moves": _MOVE, "recoveries": _RECOVERY, "rack_reads": _READ}
+    for name, columns in of_tables.items():
         told = made.store.table(name).select(*columns).collect()
         expected = _answers(spark, made, name).select(*columns).collect()
         assert len(told) == len(expected) > 0

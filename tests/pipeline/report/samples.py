@@ -15,7 +15,7 @@ _SOFTWARE = (
 #: Listings that have rows of their own.
 _MADE = (
     *("recovery_curve", "incidents", "incident_parts", "broker_hours", "coverage", "hours"),
-    *("clusters", "days"),
+    *("clusters", "days", "racks_a_day"),
 )
 _BLANK: dict[Kind, Value] = {
     Kind.TEXT: "x",
@@ -26,6 +26,9 @@ _BLANK: dict[Kind, Value] = {
     Kind.SECONDS: 1.5,
     Kind.TIME: "2026-01-02T03:04:05.000Z",
     Kind.YES: True,
+    Kind.BYTES: 2_500_000_000,
+    Kind.PRICE: 12.5,
+    Kind.SHARE: 0.25,
 }
 
 
@@ -45,6 +48,7 @@ def make_fleet() -> Numbers:
     rows = {
         listing.name: [row(listing)] for listing in listings.LISTINGS if listing.name not in _MADE
     }
+    rows["racks_a_day"] = [row(listings.RACKS_A_DAY, part="all")]
     rows["days"] = [
         row(listings.DAYS, day=f"2026-01-0{day}", lost_ms=1e5 * day, cannot_ms=7e4 * day)
         for day in (1, 3)

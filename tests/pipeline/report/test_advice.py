@@ -102,6 +102,32 @@ def test_a_change_is_compared_where_its_day_was_given(
     assert len(advise(numbers).cost) == 1
 
 
+def test_bytes_between_racks_are_in_it_with_what_would_save_them() -> None:
+    parts = {"all": 4e9, "before": 7e9, "after": 1e9}
+    rows = [
+        row(
+            listings.RACKS_A_DAY,
+            part=part,
+            crossing_bytes=size,
+            crossing_price=None if part == "after" else size / 1e8,
+            avoidable_bytes=3e9,
+            avoidable_price=0.5,
+        )
+        for part, size in parts.items()
+    ]
+    numbers = make_numbers(racks_a_day=rows).model_copy(update={"change_day": "2026-01-03"})
+    told = advise(numbers)
+    assert _text(told.cost).endswith(
+        "Between racks consumers read 4 GB for 40.00 a day, 25.0 % of what they read.\n"
+        "Before 2026-01-03 that was 7 GB for 70.00 a day, from then on 1 GB."
+    )
+    (step,) = told.steps
+    assert "closest_replica: on" in step.what
+    assert step.why == "It would have kept 3 GB for 0.50 a day from crossing racks."
+    nothing = [row(listings.RACKS_A_DAY, part="all", avoidable_bytes=0)]
+    assert advise(make_numbers(racks_a_day=nothing)).steps == []
+
+
 def test_what_was_not_measured_is_named() -> None:
     told = _advise(
         {"forecast_bare": 4},

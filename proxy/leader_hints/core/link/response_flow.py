@@ -283,6 +283,7 @@ class ResponseFlow(Flow):
         self._account.give_back(self._reserved)
         self._reserved = 0
         self.held = self._steps = None
+        self._placement.close()
         self._give_back_requests()
         super().close()
 

@@ -8,4 +8,5 @@ Bugs about a replica that is named wrongly, or not named, and about bytes betwee
 - named_replicas: what was named on a link lately, so that nobody goes back and forth.
 - placement: looks at the responses of a link, and has the rule's choice written into them.
 - rack_traffic: consumers' bytes by racks, and how often the rule came to what.
+- bytes_read: those of one link by topic, for the journal.
 """

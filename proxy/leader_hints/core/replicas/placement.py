@@ -4,10 +4,11 @@ import math
 
 from leader_hints.apis.preferred_replica import NONE, Offered, PreferredReplicaScan
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.events import ReplicaNamed
+from leader_hints.core.events import ConsumerRead, ReplicaNamed
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.bytes_read import BytesRead
 from leader_hints.core.replicas.closest_replica import (
     Consumer,
     Known,
@@ -30,7 +31,7 @@ _AVOIDABLE = (Outcome.NAMED, Outcome.PAUSED)
 class Placement:
     """What is named to the client of one link."""
 
-    __slots__ = ("_again_at", "_consumer", "_link", "_named", "_pause")
+    __slots__ = ("_again_at", "_consumer", "_link", "_named", "_pause", "_read")
 
     def __init__(self, link: LinkState) -> None:
         self._link = link
@@ -39,6 +40,7 @@ class Placement:
         #: When the next response is looked at, and how long after this one.
         self._again_at = 0.0
         self._pause = _LOOK_AGAIN
+        self._read: BytesRead | None = None
 
     def look(
         self, exchange: Exchange, frame: memoryview, length: int
@@ -52,17 +54,20 @@ class Placement:
         if not rack or mode is Mode.OFF:
             return None
         broker = route.broker
-        # A guess does: a broker that leads nothing is not proved, and followers may lead nothing.
-        view, node = broker.view, broker.node
-        own = "" if node is None else route.config.racks.of(node, broker.endpoints)
+        view, node, own = broker.view, broker.node, self._own_rack()
         places = own, self._known_rack(rack)
         route.rack_traffic.read[places] += length
-        observes = mode is Mode.OBSERVE
-        if view is None or node is None or (observes and rack == own):
+        if self._read is None:
+            self._read = BytesRead()
+        self._read.size += length
+        if view is None or node is None:
             return None
         now = view.now
-        if now < self._again_at and not observes:
+        # Where it is only observed, all that crosses is looked at: it is counted.
+        if now < self._again_at and (mode is Mode.ON or rack == own):
             return None
+        if self._read.due(now):
+            self._report_read()
         self._again_at = now + self._pause
         self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
         version = exchange.recoded or exchange.policy.sent
@@ -73,6 +78,18 @@ class Placement:
         scan = PreferredReplicaScan(version, length, place)
         scan.see(frame, 0)
         return None if scan.done else scan
+
+    def close(self) -> None:
+        """Report what was read since the last report: the link ends."""
+        if self._read is not None:
+            self._report_read()
+
+    def _own_rack(self) -> str:
+        """Return the rack of the route's broker, "" if that is not known."""
+        # A guess does: a broker that leads nothing is not proved, and followers may lead nothing.
+        route = self._link.route
+        node, endpoints = route.broker.node, route.broker.endpoints
+        return "" if node is None else route.config.racks.of(node, endpoints)
 
     def _known_rack(self, rack: str) -> str:
         """Return the rack under which bytes are counted: a known one, so that labels are few."""
@@ -91,8 +108,11 @@ class Placement:
         chosen, outcome = self._choose(offered, view, node, now)
         traffic.outcomes[outcome] += 1
         observes = mode is Mode.OBSERVE
-        if observes and outcome in _AVOIDABLE:
+        avoidable = observes and outcome in _AVOIDABLE
+        if avoidable:
             traffic.avoidable[places] += offered.size
+        if self._read is not None:
+            self._read.add(offered.topic, offered.size, avoidable=avoidable)
         if chosen is None:
             return NONE
         if self._named is None:
@@ -146,6 +166,25 @@ class Placement:
             identity = f"{host} {client_id}".encode("utf-8", "surrogatepass")
             self._consumer = Consumer(self._link.client.rack or "", identity)
         return self._consumer
+
+    def _report_read(self) -> None:
+        assert self._read is not None
+        link = self._link
+        broker, rack, own = link.route.broker, link.client.rack or "", self._own_rack()
+        for topic, size, avoidable in self._read.take():
+            link.events.append(
+                ConsumerRead(
+                    route=link.route.name,
+                    link=link.number,
+                    client_id=link.client.id or "",
+                    software=link.client.software,
+                    topic=broker.topic_name(topic),
+                    rack=rack,
+                    broker_rack=own,
+                    bytes=size,
+                    avoidable_bytes=avoidable,
+                )
+            )
 
     def _report(self, offered: Offered, node: int, outcome: Outcome, *, observed: bool) -> None:
         link = self._link

@@ -139,8 +139,9 @@ class Endings:
             partial(self._watched.forget, broker),
             partial(self._queues.drop, broker),
             broker.socket.close,
-            partial(self._reports.events, state),
+            # It reports what it has counted.
             pair.link.close,
+            partial(self._reports.events, state),
             partial(self._hold_timer.forget, state.number),
         )
 
