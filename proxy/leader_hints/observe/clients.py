@@ -36,6 +36,13 @@ class RouteClient(_Model):
     )
     client_id: str = Field(description="Its client id; empty: it gives none.")
     asked: list[AskedApi] = Field(description="By API what it has asked since the start.")
+    addresses: list[str] = Field(
+        description="Hosts that it connected from; beyond the first five: (others)."
+    )
+    principals: list[str] = Field(
+        description="Subjects of its certificates, where the proxy asks for them; beyond the first "
+        "five: (others)."
+    )
 
 
 def document(routes: Iterable[Route]) -> Iterator[bytes]:
@@ -53,8 +60,13 @@ def _clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
         for name, asked in route.asked:
             apis = [
                 AskedApi(key=key, oldest=oldest, newest=newest)
-                for key, (oldest, newest) in sorted(asked.items())
+                for key, (oldest, newest) in sorted(asked.versions.items())
             ]
             yield RouteClient(
-                route=route.name, software=name.software, client_id=name.client_id, asked=apis
+                route=route.name,
+                software=name.software,
+                client_id=name.client_id,
+                asked=apis,
+                addresses=[*asked.addresses],
+                principals=[*asked.principals],
             )
