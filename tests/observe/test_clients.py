@@ -18,6 +18,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
 
     assert json.loads(b"".join(document([one, other]))) == {
         "format": 1,
+        "unread": [],
         "clients": [
             {
                 "route": "one",
@@ -54,4 +55,13 @@ def test_it_is_made_piece_by_piece() -> None:
 
 
 def test_without_clients_it_has_none() -> None:
-    assert json.loads(b"".join(document([]))) == {"format": 1, "clients": []}
+    assert json.loads(b"".join(document([]))) == {"format": 1, "unread": [], "clients": []}
+
+
+def test_links_on_which_nothing_is_read_are_counted() -> None:
+    route = Route("r", Mode.ON)
+    route.traffic.cell(ApiKey.SASL_HANDSHAKE, 0, 0).responses += 2
+    route.traffic.cell(ApiKey.SASL_HANDSHAKE, 1, 1).responses += 5
+
+    made = json.loads(b"".join(document([route, Route("other", Mode.ON)])))
+    assert made["unread"] == [{"route": "r", "links": 2}]

@@ -26,6 +26,7 @@ def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
     episodes = made_episodes(moves, fleet).persist()
     few = [
         lines.starts(session, fleet),
+        lines.asks(session, fleet),
         lines.sights(moves, fleet),
         lines.errors(episodes),
         lines.successes(episodes),

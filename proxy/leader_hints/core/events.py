@@ -111,8 +111,8 @@ class ClientSeen:
 class ClientAsked:
     """What a client has asked by now, and was answered: after a change, and once a day.
 
-    A client is here who says the same of itself: ``software`` as "name/version", and ``client_id``,
-    both "" where it says nothing. ``asked``: API key, oldest and newest version. ``addresses``:
+    Clients with the same ``software``, as "name/version", and ``client_id`` are one; both are ""
+    where it says nothing. ``asked``: API key, oldest and newest version. ``addresses``:
     hosts that it came from, ``principals``: subjects of its certificates, where the proxy asks for
     them; of each the first few, and "(others)" if there were more.
     """

@@ -88,7 +88,7 @@ def test_a_client_is_reported_when_there_is_more_than_before() -> None:
 
 
 def test_all_that_may_ever_be_reported_is_bounded() -> None:
-    """Whoever may ask a broker anything could fill the disk with the journal otherwise."""
+    """A client that a broker serves could fill the disk with the journal otherwise."""
     asked = AskedVersions()
     reports = 0
     kinds = [(key, version) for key, newest in NEWEST.items() for version in range(newest + 1)]
