@@ -145,6 +145,6 @@ def test_software_of_which_the_most_clients_are_refused_comes_first() -> None:
     ]
     drawing = figures.readiness_bars(make_numbers(readiness=rows))
     assert drawing is not None
-    names = [text for text in _texts(drawing.narrow) if " client" in text]
+    names = [text for text in _texts(drawing.narrow) if "(" in text]
     assert names == ["d (2 clients)", "c (4 clients)", "b (1 client)", "a (9,000 clients)"]
     assert {"25 %", "75 %"} <= {*_texts(drawing.wide)}
