@@ -1,0 +1,139 @@
+"""Known bugs of clients around leader changes, each with what shows it.
+
+A bug is shown by a release, or it is not; ``known`` says where it is expected, by its source. What
+could not be shown is listed with what was tried.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from tests.conformance.releases import FRANZ_GO, JAVA, LIBRDKAFKA
+
+#: What was observed of a release, by the names of observations in :mod:`tests.conformance.index`.
+Observed = Mapping[str, Any]
+#: Milliseconds that librdkafka waited, less what a machine's clock may be off.
+_HALF_SECOND: Final = 400
+_SECOND: Final = 850
+
+
+@dataclass(frozen=True)
+class Bug:
+    """A bug. ``expected``: releases that have it, in words; ``shows``: whether a release shows it,
+    ``None`` where that was not observed. ``figure``: what it was judged by, in words.
+    """
+
+    name: str
+    source: str
+    family: str
+    expected: str
+    meaning: str
+    shows: Callable[[Observed], bool | None]
+    figure: Callable[[Observed], str]
+
+
+def _moves(observed: Observed) -> Mapping[str, Any]:
+    moves: Mapping[str, Any] = observed.get("moves") or {}
+    return moves
+
+
+def _waits(name: str, least: int) -> Callable[[Observed], bool | None]:
+    def shows(observed: Observed) -> bool | None:
+        waited = _moves(observed).get(name)
+        return None if waited is None else waited >= least
+
+    return shows
+
+
+def _in_moves(name: str) -> Callable[[Observed], bool | None]:
+    def shows(observed: Observed) -> bool | None:
+        count = _moves(observed).get(name)
+        return None if count is None else count > 0
+
+    return shows
+
+
+def _ms(name: str) -> Callable[[Observed], str]:
+    return lambda observed: f"{_moves(observed).get(name)} ms"
+
+
+def _of_rounds(name: str) -> Callable[[Observed], str]:
+    return lambda observed: f"{_moves(observed).get(name)} of {_moves(observed).get('rounds')}"
+
+
+def _stranded(observed: Observed) -> bool | None:
+    if "equal_epoch_ms" not in observed or not _moves(observed).get("fetch_hints"):
+        return None
+    return observed["equal_epoch_ms"] is None
+
+
+def _equal_epoch(observed: Observed) -> str:
+    waited = observed.get("equal_epoch_ms")
+    return "nothing for 20 s" if waited is None else f"{waited} ms"
+
+
+def _without_ids(observed: Observed) -> bool | None:
+    reads = observed.get("reads_without_topic_ids")
+    return None if reads is None else not reads
+
+
+BUGS: Final = (
+    Bug(
+        "KAFKA-16012",
+        "https://github.com/apache/kafka/pull/15023",
+        JAVA,
+        "no release: it was fixed before 3.7.0",
+        "a hint replaces what is known of other partitions, so that they stop",
+        _in_moves("others_stopped"),
+        _of_rounds("others_stopped"),
+    ),
+    Bug(
+        "unrelated brokers",
+        "https://github.com/twmb/franz-go/blob/master/CHANGELOG.md",
+        FRANZ_GO,
+        "1.17 to 1.20",
+        "a hint ends the connections to all brokers that it does not name",
+        _in_moves("torn"),
+        _of_rounds("torn"),
+    ),
+    Bug(
+        "zero topic ids",
+        "https://github.com/confluentinc/librdkafka/issues/4806",
+        LIBRDKAFKA,
+        "2.5.0 to 2.5.3",
+        "consumers read nothing where brokers offer Fetch 13 and Metadata has no topic ids",
+        _without_ids,
+        lambda observed: "reads" if observed.get("reads_without_topic_ids") else "reads nothing",
+    ),
+    Bug(
+        "equal epoch",
+        "https://github.com/confluentinc/librdkafka/issues/4804",
+        LIBRDKAFKA,
+        "2.4.0 to 2.6.1",
+        "a partition stays where it is when Metadata names another leader under the epoch that is "
+        "known",
+        _stranded,
+        _equal_epoch,
+    ),
+    Bug(
+        "half a second",
+        "https://github.com/confluentinc/librdkafka/pull/4970",
+        LIBRDKAFKA,
+        "all before 2.10.0",
+        "a consumer waits `fetch.error.backoff.ms` before it reads from the new leader",
+        _waits("fetch_ms", _HALF_SECOND),
+        _ms("fetch_ms"),
+    ),
+    Bug(
+        "one second",
+        "https://github.com/confluentinc/librdkafka/pull/4970",
+        LIBRDKAFKA,
+        "2.1.0 to 2.9",
+        "a consumer waits a second after it has validated its position at the new leader",
+        _waits("validated_ms", _SECOND),
+        _ms("validated_ms"),
+    ),
+)
+
+#: What could not be shown, and what was tried.
+NOT_SHOWN: Final[tuple[str, ...]] = ()
