@@ -13,6 +13,7 @@ from typing import Any, Final
 from bench.report import table
 from tests.conformance.bugs import BUGS, NOT_SHOWN, Bug
 from tests.conformance.observed import (
+    follows_equal_hint,
     ms_until_equal_epoch_is_followed,
     observe_moves,
     reads_without_topic_ids,
@@ -56,6 +57,7 @@ def _observed(release: Release) -> dict[str, Any]:
         folder = Path(name)
         observed: dict[str, Any] = {
             "moves": observe_moves(release.start, folder / "moves").as_json(),
+            "follows_equal_hint": follows_equal_hint(release.start, folder / "hint"),
             "equal_epoch_ms": ms_until_equal_epoch_is_followed(release.start, folder / "equal"),
         }
         if release.family == LIBRDKAFKA:

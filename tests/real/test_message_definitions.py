@@ -35,10 +35,17 @@ def _oldest(version: str) -> Iterator[tuple[int, int]]:
         for name in packed.namelist():
             if re.fullmatch(r"common/message/\w+Request\.json", name):
                 text = packed.read(name).decode()
-                definition: Mapping[str, object] = json.loads(_COMMENT.sub("", text))
+                definition = _first_object(_COMMENT.sub("", text))
                 valid = str(definition["validVersions"])
                 if valid != "none":
                     yield int(str(definition["apiKey"])), int(valid.partition("-")[0])
+
+
+def _first_object(text: str) -> Mapping[str, object]:
+    """Read a definition: one of 2.8 has a brace too many behind it."""
+    found: Mapping[str, object]
+    found, _ = json.JSONDecoder().raw_decode(text.strip())
+    return found
 
 
 @pytest.mark.parametrize("version", [*_TRIED])
