@@ -27,7 +27,7 @@ _HEAD: Final = """\
 Kafka 3.7 brought hints. `python -m tests.conformance --releases` runs each release against three
 partitions, each led by another broker. One of them moves four times while Metadata takes two
 seconds. A hint was used if the client came to the new leader before Metadata. "Reads again" is the
-median from the refusal to the next Fetch, where hints were used. librdkafka is the one in
+soonest from the refusal to the next Fetch, where hints were used. librdkafka is the one in
 confluent-kafka of the same version.
 """
 _BUGS: Final = """\

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from statistics import median
 from typing import Any, Final
 
 from leader_hints.apis.keys import ApiKey
@@ -40,7 +39,9 @@ _PATIENCE: Final = 20.0
 
 @dataclass(frozen=True)
 class Moves:
-    """What a client did in several moves. Times are medians in milliseconds, ``None``: never.
+    """What a client did in several moves. Times are those of the soonest, in milliseconds: a client
+    that waits never comes before its wait is over, and another late only where the machine is.
+    ``None``: never.
 
     ``produce_hints``, ``fetch_hints``: in how many of the moves that refused it it came to the
     hinted leader before Metadata. ``produce_refused``, ``fetch_refused``: how many refused it.
@@ -88,8 +89,8 @@ def observe_moves(start: Start, folder: Path) -> Moves:
         produce_refused=len(answered[ApiKey.PRODUCE]),
         fetch_hints=fetched,
         fetch_refused=len(answered[ApiKey.FETCH]),
-        fetch_ms=_median([r.fetch_ms for r in found]),
-        validated_ms=_median([r.validated_ms for r in found]),
+        fetch_ms=_soonest([r.fetch_ms for r in found]),
+        validated_ms=_soonest([r.validated_ms for r in found]),
         others_stopped=sum(r.others_stopped for r in found),
         torn=sum(r.torn for r in found),
     )
@@ -246,6 +247,6 @@ def _ms(first: float | None, second: float | None) -> float | None:
     return None if first is None or second is None else (second - first) * 1000
 
 
-def _median(times: list[float | None]) -> float | None:
+def _soonest(times: list[float | None]) -> float | None:
     known = [one for one in times if one is not None]
-    return round(median(known)) if known else None
+    return round(min(known)) if known else None
