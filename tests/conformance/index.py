@@ -26,9 +26,12 @@ _HEAD: Final = """\
 
 Kafka 3.7 brought hints. `python -m tests.conformance --releases` runs each release against three
 partitions, each led by another broker. One of them moves four times while Metadata takes two
-seconds. A hint was used if the client came to the new leader before Metadata. "Reads again" is the
-soonest from the refusal to the next Fetch, where hints were used. librdkafka is the one in
-confluent-kafka of the same version.
+seconds. A hint was used if the client came to the new leader before Metadata, of those moves that
+refused it within 3.5 seconds: a Fetch of franz-go waits for longer at the former leader. "Reads
+again" is the soonest from the refusal to the next Fetch, where hints were used. librdkafka is the
+one in confluent-kafka of the same version. One run each, on a machine with much other work: a few
+hints count as not used since the client was late, most of all on Produce, where librdkafka keeps
+its back-off.
 """
 _BUGS: Final = """\
 ### Known bugs

@@ -65,6 +65,7 @@ class _Tools:
             check=False,
         )
         assert done.returncode == 0, f"{tool}: {done.stdout}{done.stderr}"
+        print(f"{tool}: {done.stdout}{done.stderr}")
         return done.stdout
 
 
@@ -99,8 +100,10 @@ def test_topics_records_and_groups(
                          "--max-messages", f"{len(lines)}", "--timeout-ms", "60000")  # fmt: skip
         # What is retried while leaders move may come twice, and before what came first.
         assert {*read.splitlines()} >= {*lines[: len(lines) // 2]}
-        described = tools.run("groups", "--describe", "--group", group)
-        (row,) = [line.split() for line in described.splitlines() if topic in line]
+        described = tools.run("groups", "--describe", "--group", group, "--timeout", "60000")
+        rows = [line.split() for line in described.splitlines() if topic in line]
+        assert len(rows) == 1, described
+        (row,) = rows
         assert row[:3] == [group, topic, "0"]
         assert int(row[3]) == len(lines)
         assert topic in tools.run("topics", "--describe", "--topic", topic)
