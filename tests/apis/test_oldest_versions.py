@@ -1,4 +1,4 @@
-"""The oldest versions that brokers of 4.0 take, held against Kafka's own message definitions."""
+"""The oldest versions that brokers of 4.1 take, held against Kafka's own message definitions."""
 
 import importlib
 import pkgutil
@@ -7,14 +7,14 @@ import re
 import kio.schema
 
 from leader_hints.apis.keys import NAMES, api_name
-from leader_hints.apis.oldest_versions import OLDEST_IN_4_0
+from leader_hints.apis.oldest_versions import OLDEST_IN_4_1
 
 #: Of brokers among themselves: no client asks them.
 _AMONG_BROKERS = {"WriteTxnMarkers", "AlterPartition"}
 
 
 def _oldest_of_kio() -> dict[int, int]:
-    """The oldest version of each API that kio has, which follows Kafka 4.0 and newer."""
+    """The oldest version of each API that kio has, which follows Kafka 4.1 and newer."""
     oldest = {}
     for module in pkgutil.iter_modules(kio.schema.__path__):
         package = importlib.import_module(f"kio.schema.{module.name}")
@@ -38,4 +38,4 @@ def test_the_table_is_kafkas() -> None:
         api_name(key): oldest
         for key, oldest in of_kio.items()
         if oldest and api_name(key) not in _AMONG_BROKERS
-    } == {api_name(key): oldest for key, oldest in OLDEST_IN_4_0.items()}
+    } == {api_name(key): oldest for key, oldest in OLDEST_IN_4_1.items()}

@@ -1,5 +1,6 @@
 """Work that is done every second."""
 
+from collections import Counter
 from dataclasses import replace
 
 import structlog
@@ -7,7 +8,10 @@ import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leader_hints.apis.fetch_response import Topic
-from leader_hints.app.periodic import tick
+from leader_hints.apis.keys import ApiKey
+from leader_hints.app import periodic
+from leader_hints.app.periodic import report_clients, tick
+from leader_hints.core.events import ClientAsked, Event
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.observe.event_log import EventLog
@@ -65,3 +69,47 @@ async def test_what_is_left_of_forgotten_fetch_sessions_is_freed(
             await trio.sleep(1.5)
             nursery.cancel_scope.cancel()
     assert not [step for route in routes for step in route.sessions.sweep()]
+
+
+async def test_what_clients_ask_is_reported_a_few_clients_at_a_time(
+    autojump_clock: MockClock,
+) -> None:
+    routes = [Route(f"r{number}", Mode.ON) for number in range(2)]
+    events: list[tuple[float, Event]] = []
+    most = periodic._MOST_ASKED
+    for route in routes:
+        for number in range(most):
+            # As many times as it has links.
+            for _ in range(3):
+                route.asked.note("lib/1", f"c{number}", ApiKey.FETCH, 11)
+    began = trio.current_time()
+
+    def take(event: Event) -> None:
+        events.append((trio.current_time() - began, event))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(report_clients, routes, take)
+        await trio.sleep(35)
+        for _ in range(1000):
+            routes[1].asked.note("lib/1", "c0", ApiKey.FETCH, 4)
+            routes[1].asked.note("lib/1", "c0", ApiKey.FETCH, 12)
+        await trio.sleep(3600)
+        nursery.cancel_scope.cancel()
+
+    assert Counter(when for when, _ in events) == {10: most, 20: most, 40: 1}
+    last = events[-1][1]
+    assert isinstance(last, ClientAsked)
+    assert (last.route, last.client_id, last.asked) == ("r1", "c0", ((1, 4, 12),))
+
+
+async def test_what_clients_ask_is_reported_again_each_day(autojump_clock: MockClock) -> None:
+    """Older files of the journal are removed."""
+    route = Route("r", Mode.ON)
+    events: list[Event] = []
+    route.asked.note("lib/1", "c", ApiKey.FETCH, 11)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(report_clients, [route], events.append)
+        await trio.sleep(3 * 86_400 + 60)
+        nursery.cancel_scope.cancel()
+    assert len(events) == 4
+    assert len({*map(str, events)}) == 1

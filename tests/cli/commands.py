@@ -22,13 +22,13 @@ def clean_environment(variables: Mapping[str, str] | None = None) -> dict[str, s
 
 
 def leader_hints(
-    *arguments: str, variables: Mapping[str, str] | None = None
+    *arguments: str, variables: Mapping[str, str] | None = None, given: str = ""
 ) -> subprocess.CompletedProcess[str]:
-    """Run a command to its end."""
+    """Run a command to its end. ``given``: what it reads from its standard input."""
     return subprocess.run(
         [COMMAND, *arguments],
         env=clean_environment(variables),
-        stdin=subprocess.DEVNULL,
+        input=given,
         capture_output=True,
         text=True,
         timeout=_DEADLINE_S,

@@ -1,20 +1,24 @@
 """Writes docs/clients.md: `python -m tests.conformance [CLIENT...]` runs those, or all, again.
 
-Reports of clients that are not run are taken from build/conformance, where each run leaves its own.
+Reports of clients that are not run stay as they are. `--releases [RELEASE...]` runs releases of the
+index instead.
 """
 
+import argparse
 import os
+import re
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib.metadata import version
 
-from tests.harness.maven import BUILD, PYTHONPATH, ROOT
+from tests.conformance import index
+from tests.conformance.releases import RELEASES
+from tests.harness.maven import PYTHONPATH, ROOT
 from tests.harness.python_client import AIOKAFKA, CONFLUENT, KAFKA_PYTHON
 from tests.matrix.roster import CLIENTS
 
 _PAGE = ROOT / "docs" / "clients.md"
-_REPORTS = BUILD / "conformance"
 _HEAD = """\
 # What clients do with leader hints
 
@@ -55,8 +59,8 @@ def _clients() -> list[str]:
     return [*_CLIENTS, *of_matrix]
 
 
-def _run(client: str) -> None:
-    """Run one client and keep its report."""
+def _run(client: str) -> str | None:
+    """Run one client; return its report, if it made one."""
     command = [sys.executable, "-m", "leader_hints.cli.main", "conformance", "--"]
     command += [sys.executable, "-m", "tests.conformance.harness", client]
     ended = subprocess.run(
@@ -69,30 +73,49 @@ def _run(client: str) -> None:
     )
     if not ended.stdout:
         print(f"{client}: no report", file=sys.stderr)
-        return
-    _REPORTS.mkdir(parents=True, exist_ok=True)
-    (_REPORTS / f"{client}.md").write_text(ended.stdout, encoding="utf-8")
+        return None
+    return ended.stdout
 
 
 def _title(client: str) -> str:
     return f"{client}-{version(client)}" if client in _CLIENTS else client
 
 
-def _page(clients: Sequence[str]) -> Iterator[str]:
+def _kept() -> dict[str, str]:
+    """The reports that the page has, by title."""
+    parts = re.split(r"^## (.*)$", _PAGE.read_text(encoding="utf-8"), flags=re.MULTILINE)
+    found = zip(parts[1::2], parts[2::2], strict=True)
+    return {title: text.strip("\n") + "\n" for title, text in found}
+
+
+def _page(clients: Sequence[str], reports: Mapping[str, str]) -> Iterator[str]:
     yield _HEAD
+    yield f"\n{index.section()}"
     for client in clients:
-        report = _REPORTS / f"{client}.md"
-        if report.exists():
-            yield f"\n## {_title(client)}\n\n{report.read_text(encoding='utf-8')}"
+        title = _title(client)
+        if title in reports:
+            yield f"\n## {title}\n\n{reports[title]}"
 
 
-def main(wanted: Sequence[str]) -> None:
-    """Run the wanted clients, or all, and write the page of all reports that there are."""
-    clients = _clients()
-    for client in wanted or clients:
-        _run(client)
-    _PAGE.write_text("".join(_page(clients)), encoding="utf-8")
+def main() -> int:
+    """Run what is wanted, and write the page; return 1 if something could not be run."""
+    parser = argparse.ArgumentParser(prog="python -m tests.conformance", description=__doc__)
+    parser.add_argument("clients", nargs="*", metavar="CLIENT", help="only these; default: all")
+    parser.add_argument("--releases", nargs="*", choices=[*RELEASES], metavar="RELEASE")
+    parser.add_argument("--page", action="store_true", help="run nothing, write the page")
+    options = parser.parse_args()
+    clients, reports, whole = _clients(), _kept(), True
+    if options.releases is not None:
+        whole = index.observe(options.releases or [*RELEASES])
+    elif not options.page:
+        for client in options.clients or clients:
+            report = _run(client)
+            whole = whole and report is not None
+            if report is not None:
+                reports[_title(client)] = report
+    _PAGE.write_text("".join(_page(clients, reports)), encoding="utf-8")
+    return 0 if whole else 1
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    sys.exit(main())

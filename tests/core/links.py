@@ -59,6 +59,7 @@ class Driven:
         requests_in_flight: int = 1000,
         recovery: Recovery | None = None,
         address: str = "",
+        principal: str = "",
     ) -> None:
         self.budget = budget or Budget(1 << 20, 1 << 22)
         self.decide = decide
@@ -77,6 +78,7 @@ class Driven:
             largest_request=largest_request,
             requests_in_flight=requests_in_flight,
             address=address,
+            principal=principal,
         )
         self._taken: dict[Flow, int] = {self.link.requests: 0, self.link.responses: 0}
         self.before = dict(self._taken)

@@ -16,6 +16,7 @@ from tests.docs import (
     pytest_page,
     settings_page,
     simulation_page,
+    upgrade_page,
 )
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -56,6 +57,8 @@ def pages() -> Iterator[tuple[Path, str]]:
     yield DOCS / "journal-events.md", journal_page.page()
     yield DOCS / "pytest.md", pytest_page.page()
     yield DOCS / "simulation.md", simulation_page.page(DOCS / "simulation.md")
+    upgrade = DOCS / "deploy" / "kafka-4.md"
+    yield upgrade, upgrade_page.page(upgrade)
     yield chart_schema.page()
     yield DOCS / "status.schema.json", json.dumps(schema(), indent=2) + "\n"
 

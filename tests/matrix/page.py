@@ -56,6 +56,10 @@ def render(cells: Cells) -> str:
         _features(cells),
         *_lacks(),
         *_failures(cells),
+        "## Kafka's command line tools",
+        "Those of 2.4.1 and of 4.1.1, in front of brokers of 2.4.1: each creates, lists, describes "
+        "and deletes a topic, writes lines while the leader moves, reads them in a group, and "
+        "describes the group (`tests/real/test_command_line_tools.py`).",
     )
     return "\n\n".join(parts) + "\n"
 

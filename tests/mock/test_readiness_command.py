@@ -1,9 +1,12 @@
 """`leader-hints readiness` in front of a running proxy."""
 
+import gzip
 import json
 import socket
 import struct
 from pathlib import Path
+
+import yaml
 
 from leader_hints.mock.cluster import BEFORE_HINTS, MockCluster
 from tests.cli.commands import leader_hints
@@ -39,16 +42,20 @@ def test_a_client_that_asks_too_old_a_version_is_named(tmp_path: Path) -> None:
 
         done = leader_hints("readiness", *admin)
         assert (done.returncode, done.stderr) == (1, "")
-        assert done.stdout.splitlines()[:3] == [
+        assert done.stdout.splitlines()[:4] == [
             "will be refused (1)",
             "  software that does not say its name, client id old",
-            "    asks ListOffsets 0; brokers of 4.0 take 1 and newer",
+            "    from 127.0.0.1",
+            "    asks ListOffsets 0; brokers of 4.0 and newer take 1 and newer",
         ]
         both = leader_hints("readiness", *admin, "--admin", f"127.0.0.1:{nowhere}", "--json")
         assert both.returncode == 1
         assert both.stderr.startswith(f"leader-hints: no proxy at 127.0.0.1:{nowhere}: ")
         (client,) = json.loads(both.stdout)["clients"]
-        assert client["refused"] == [{"api": "ListOffsets", "version": 0, "oldest": 1}]
+        assert client["refused"] == [
+            {"api": "ListOffsets", "version": 0, "oldest": 1, "release": "4.0"}
+        ]
+        assert client["releases"] == {"3.7": "ready", "4.0": "refused", "4.1": "refused"}
 
 
 def test_clients_of_today_are_ready(tmp_path: Path) -> None:
@@ -61,3 +68,39 @@ def test_clients_of_today_are_ready(tmp_path: Path) -> None:
         clients = json.loads(done.stdout)["clients"]
         assert {client["verdict"] for client in clients} == {"ready"}
         assert all(client["software"] for client in clients)
+
+
+def test_journals_say_the_same_as_the_proxies_did(tmp_path: Path) -> None:
+    folder = tmp_path / "journal"
+    folder.mkdir()
+    config = tmp_path / "proxy.yaml"
+    config.write_text(yaml.safe_dump({"journal": {"kind": "files", "path": str(folder)}}))
+    with open_scene(tmp_path, arguments=("--config", str(config))) as scene:
+        scene.produce_on_the_move()
+        admin = scene.proxy.admin.partition("//")[2]
+        live = json.loads(leader_hints("readiness", "--admin", admin, "--json").stdout)
+    done = leader_hints("readiness", "--journal", str(folder), "--json")
+
+    assert (done.returncode, done.stderr) == (0, "")
+    clients = json.loads(done.stdout)["clients"]
+    # A client may have stopped after it was asked for.
+    assert [client for client in clients if client in live["clients"]] == live["clients"]
+    (file,) = folder.glob("*.jsonl")
+    piped = leader_hints("readiness", "--journal", "-", "--json", given=file.read_text())
+    assert piped.stdout == done.stdout
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress(file.read_bytes()))
+    assert leader_hints("readiness", "--journal", str(packed), "--json").stdout == done.stdout
+
+
+def test_a_journal_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    nowhere, broken = tmp_path / "nowhere", tmp_path / "broken.jsonl.gz"
+    broken.write_bytes(b"no gzip")
+    for path, reason in (
+        (nowhere, "there is no such file or folder"),
+        (tmp_path / ".", "Not a gzipped file"),
+    ):
+        done = leader_hints("readiness", "--journal", str(path))
+        assert done.returncode == 1
+        assert reason in done.stderr
+    assert leader_hints("readiness").returncode == 2

@@ -5,18 +5,20 @@ import json
 from leader_hints.apis.keys import ApiKey
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.observe.clients import document
 
 
 def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
     one, other = Route("one", Mode.ON), Route("other", Mode.OFF)
-    one.asked.note("librdkafka/1.2.0", "c", ApiKey.FETCH, 11)
+    one.asked.note("librdkafka/1.2.0", "c", ApiKey.FETCH, 11, Origin("192.0.2.1", "CN=c"))
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.PRODUCE, 7)
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.PRODUCE, 2)
     other.asked.note("", "", ApiKey.METADATA, 0)
 
     assert json.loads(b"".join(document([one, other]))) == {
         "format": 1,
+        "unread": [],
         "clients": [
             {
                 "route": "one",
@@ -26,12 +28,16 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
                     {"key": 0, "oldest": 2, "newest": 7},
                     {"key": 1, "oldest": 11, "newest": 11},
                 ],
+                "addresses": ["192.0.2.1"],
+                "principals": ["CN=c"],
             },
             {
                 "route": "other",
                 "software": "",
                 "client_id": "",
                 "asked": [{"key": 3, "oldest": 0, "newest": 0}],
+                "addresses": [],
+                "principals": [],
             },
         ],
     }
@@ -49,4 +55,13 @@ def test_it_is_made_piece_by_piece() -> None:
 
 
 def test_without_clients_it_has_none() -> None:
-    assert json.loads(b"".join(document([]))) == {"format": 1, "clients": []}
+    assert json.loads(b"".join(document([]))) == {"format": 1, "unread": [], "clients": []}
+
+
+def test_links_on_which_nothing_is_read_are_counted() -> None:
+    route = Route("r", Mode.ON)
+    route.traffic.cell(ApiKey.SASL_HANDSHAKE, 0, 0).responses += 2
+    route.traffic.cell(ApiKey.SASL_HANDSHAKE, 1, 1).responses += 5
+
+    made = json.loads(b"".join(document([route, Route("other", Mode.ON)])))
+    assert made["unread"] == [{"route": "r", "links": 2}]

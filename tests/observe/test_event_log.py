@@ -174,6 +174,26 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         },
     ),
     (
+        events.ClientAsked(
+            route="r",
+            client_id="c",
+            software="lib/1.2",
+            asked=((0, 3, 9),),
+            addresses=("192.0.2.1",),
+            principals=(),
+        ),
+        "debug",
+        "client_asked",
+        {
+            "route": "r",
+            "client_id": "c",
+            "software": "lib/1.2",
+            "asked": [[0, 3, 9]],
+            "addresses": ["192.0.2.1"],
+            "principals": [],
+        },
+    ),
+    (
         events.Recovered(
             route="r",
             link=7,

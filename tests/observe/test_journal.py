@@ -60,6 +60,14 @@ _SEEN = events.ClientSeen(
     address="192.0.2.1:5",
     uses=("fetch", "produce"),
 )
+_ASKED = events.ClientAsked(
+    route="r",
+    client_id="c",
+    software="librdkafka/2.5.0",
+    asked=((0, 3, 9), (1, 11, 11)),
+    addresses=("192.0.2.1", "(others)"),
+    principals=("CN=c,O=x", "CN=d"),
+)
 _NAMED = events.ReplicaNamed(
     route="r",
     link=7,
@@ -190,6 +198,20 @@ def _columns(line: dict[str, Any], kind: str) -> dict[str, Any]:
             _SEEN,
             "client",
             {**_ON_THE_LINK, **_KNOWN, "address": "192.0.2.1:5", "uses": "fetch,produce"},
+        ),
+        (
+            _ASKED,
+            "asked",
+            {
+                "route": "r",
+                "client_id": "c",
+                "software": "librdkafka",
+                "software_version": "2.5.0",
+                **_KNOWN,
+                "asked": "0:3-9,1:11-11",
+                "addresses": "192.0.2.1,(others)",
+                "principals": "CN=c,O=x; CN=d",
+            },
         ),
         (
             _SAMPLED,
@@ -363,3 +385,11 @@ def test_no_text_is_longer_than_it_may_be() -> None:
     assert row is not None
 
     assert len(journal.line(row)) < 10_000
+
+
+def test_principals_that_have_no_room_are_called_others() -> None:
+    names = tuple(f"CN={letter * 100}" for letter in "abc")
+    asked = dataclasses.replace(_ASKED, addresses=(), principals=names)
+    line = _line(_journal(), asked)
+    assert line["principals"] == f"{names[0]}; {names[1]}; (others)"
+    assert "addresses" not in line

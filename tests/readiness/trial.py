@@ -3,16 +3,17 @@
 import json
 import subprocess
 import sys
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
+import yaml
 from confluent_kafka import Consumer, TopicPartition
 
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
-from tests.harness.proxyproc import ProxyFleet
+from tests.harness.proxyproc import ProxyFleet, ProxyProcess, Route
 from tests.readiness.roster import Client
 
 #: What is there today, and what comes.
@@ -66,22 +67,38 @@ def at_old_brokers(
 ) -> tuple[Mapping[str, Outcome], Mapping[str, str]]:
     """Run clients through proxies; return what they did, and the verdict on each.
 
-    The verdict is "unseen" for a client that is not among those of the report.
+    The verdict is "unseen" for a client that is not among those of the report. It must be the same
+    of the running proxies and, afterwards, of their journals.
     """
+    journals = folder / "journals"
+    journals.mkdir(parents=True)
     with RealCluster(BEFORE, folder=folder / "before") as cluster:
         _make_topics(cluster, clients)
         routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-        with ProxyFleet.before(routes, folder / "proxies", hints="on", sidecars=True) as fleet:
+        with _proxies(routes, journals, folder / "proxies") as fleet:
             outcomes = run(clients, cluster.bootstrap, folder / "old.log")
-            verdicts = _verdicts(fleet)
-    return outcomes, {
-        client.name: min(
-            (verdict for name, verdict in verdicts if name == client.name),
-            key=_ORDER.index,
-            default="unseen",
-        )
-        for client in clients
-    }
+            addresses = [
+                f"{host}:{port}" for host, port in (p.admin_address for p in fleet.processes)
+            ]
+            admins = [argument for address in addresses for argument in ("--admin", address)]
+            live = _verdicts(clients, *admins)
+    later = _verdicts(clients, "--journal", str(journals))
+    assert later == live, "journals say something else than the proxies did"
+    return outcomes, live
+
+
+def _proxies(routes: Sequence[Route], journals: Path, folder: Path) -> ProxyFleet:
+    """A proxy for each route, with a journal."""
+    folder.mkdir(parents=True)
+    processes = []
+    for number, route in enumerate(routes, 1):
+        config = folder / f"proxy-{number}.yaml"
+        journal = {"kind": "files", "path": str(journals), "sidecar": f"proxy-{number}"}
+        config.write_text(yaml.safe_dump({"journal": journal}), encoding="utf-8")
+        log = folder / f"proxy-{number}.log"
+        arguments = ("--config", str(config))
+        processes.append(ProxyProcess([route], log, hints="on", arguments=arguments))
+    return ProxyFleet(processes)
 
 
 def at_new_brokers(clients: Collection[Client], folder: Path) -> Mapping[str, Outcome]:
@@ -123,11 +140,16 @@ def _last(output: str) -> str:
     return lines[-1][:120] if lines else "no message"
 
 
-def _verdicts(fleet: ProxyFleet) -> list[tuple[str, str]]:
-    """Ask as an operator does; return client ids and verdicts."""
-    addresses = [f"{host}:{port}" for host, port in (p.admin_address for p in fleet.processes)]
-    admins = [argument for address in addresses for argument in ("--admin", address)]
-    command = [sys.executable, "-m", "leader_hints.cli.main", "readiness", "--json", *admins]
+def _verdicts(clients: Collection[Client], *where: str) -> Mapping[str, str]:
+    """Ask as an operator does; return the verdict on each client."""
+    command = [sys.executable, "-m", "leader_hints.cli.main", "readiness", "--json", *where]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
-    clients = json.loads(done.stdout)["clients"]
-    return [(client["client_id"], client["verdict"]) for client in clients]
+    found = [(one["client_id"], one["verdict"]) for one in json.loads(done.stdout)["clients"]]
+    return {
+        client.name: min(
+            (verdict for name, verdict in found if name == client.name),
+            key=_ORDER.index,
+            default="unseen",
+        )
+        for client in clients
+    }

@@ -1,4 +1,5 @@
-"""The events of a fleet's journals: starts and gaps, moves, errors, recoveries, latencies.
+"""The events of a fleet's journals: starts and gaps, what clients ask, moves, errors, recoveries,
+latencies.
 
 Tested in ``tests/pipeline/generator/test_generation.py``.
 """
@@ -21,6 +22,15 @@ from leader_hints_report.generator.fleet import (
 )
 
 _GAP: Final = 7
+#: Clients of each software, at each sidecar.
+_ASKING: Final = 5
+#: What they ask, in the order of the software. sarama's is what its default asks.
+_ASKED: Final = (
+    "0:10-10,1:16-16,3:12-12,8:9-9,9:8-8,10:4-4,11:9-9,12:4-4,14:5-5",
+    "0:10-10,1:16-16,3:12-12,8:9-9,9:7-7,10:2-2,11:5-5,12:3-3,14:3-3",
+    "0:8-8,1:12-12,3:9-9,8:8-8,9:7-7,10:3-3,11:7-7,12:4-4,14:5-5",
+    "0:7-7,1:10-10,3:5-5,8:1-1,9:1-1,10:0-0,11:1-1,12:1-1,14:1-1",
+)
 
 
 def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
@@ -48,6 +58,38 @@ def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
     )
     return start.unionByName(stop, allowMissingColumns=True).unionByName(
         gap, allowMissingColumns=True
+    )
+
+
+def asks(session: SparkSession, fleet: Fleet) -> DataFrame:
+    """What clients ask, a second after the beginning."""
+    names = ("name", "version", "asked")
+    kinds = [
+        F.struct(*(F.lit(text).alias(name) for name, text in zip(names, texts, strict=True)))
+        for texts in ((name, version, _ASKED[n]) for n, (name, version, _) in enumerate(SOFTWARE))
+    ]
+    each = session.range(fleet.sidecars * len(SOFTWARE) * _ASKING).select(
+        F.floor(F.col("id") / (len(SOFTWARE) * _ASKING)).alias("of"),
+        (F.col("id") % len(SOFTWARE)).cast("int").alias("kind"),
+        (F.col("id") / len(SOFTWARE)).cast("int").alias("number"),
+    )
+    cluster, broker = F.floor(F.col("of") / BROKERS), F.col("of") % BROKERS
+    of, client = F.element_at(F.array(*kinds), F.col("kind") + 1), F.col("number") % _ASKING
+    return each.select(
+        sidecar_name(cluster, broker).alias("sidecar"),
+        F.lit("asked").alias("event"),
+        F.lit(BEGIN + SECOND).alias("at"),
+        F.format_string("cluster-%03d", cluster.cast("int")).alias("cluster"),
+        F.format_string("broker-%d", (broker + 1).cast("int")).alias("route"),
+        (broker + 1).cast("int").alias("node"),
+        F.format_string("asks-%d-%d", "kind", client).alias("client_id"),
+        of["name"].alias("software"),
+        of["version"].alias("software_version"),
+        of["asked"].alias("asked"),
+        F.format_string("192.0.2.%d", client).alias("addresses"),
+        F.when(F.col("kind") == 0, F.format_string("CN=asks-%d,O=Example", client)).alias(
+            "principals"
+        ),
     )
 
 

@@ -43,6 +43,9 @@ COLUMNS: Final[dict[str, DataType]] = {
     "software": _STRING,
     "address": _STRING,
     "software_version": _STRING,
+    "asked": _STRING,
+    "addresses": _STRING,
+    "principals": _STRING,
     "uses": _STRING,
     "hints": _STRING,
     "api": _STRING,
@@ -81,6 +84,7 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "start": ("software", "software_version", "hints"),
     "mode": ("route", "hints"),
     "client": _CLIENT,
+    "asked": ("route", "client_id", "software", "software_version", "asked"),
     "error": (
         *_CLIENT,
         "api",

@@ -1,6 +1,7 @@
 """Figures: what is drawn of the listings."""
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
 from datetime import UTC, date, datetime, timedelta
 from typing import Final, NamedTuple
@@ -62,6 +63,15 @@ _KINDS: Final = {
     "failure": ("X", Ink.WITHOUT),
     "other": ("D", Ink.TEXT),
 }
+_VERDICTS: Final = dict(
+    zip(
+        listings.VERDICTS,
+        ((Ink.WITHOUT, "\\\\"), (Ink.OTHER, "///"), (Ink.WITH, "")),
+        strict=True,
+    )
+)
+#: Of bars: label, colour, hatch, and the share of each bar in percent.
+_Part = tuple[str, Ink, str, Sequence[float]]
 _HINTED: Final = {
     True: ("with a hint", Ink.WITH, "-"),
     False: ("without", Ink.WITHOUT, (0, (4, 2))),
@@ -361,17 +371,51 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
     if not rows:
         return None
     rows = rows[:_MOST_CLIENTS]
+    parts = [
+        (label, ink, hatch, [_share(row, name) for row in rows])
+        for label, ink, hatch, name in _OUTCOMES
+    ]
+    alt = "Share of errors with a hint, by client version and API."
+    return _bars(alt, "share of errors, %", [_client(row) for row in rows], parts)
+
+
+def readiness_bars(numbers: Numbers) -> Drawing | None:
+    """What becomes of the clients of each software version at Kafka 4; that of which the most are
+    refused comes first."""
+    clients: dict[str, Counter[str]] = {}
+    for row in numbers.rows(listings.READINESS):
+        counted = clients.setdefault(_software(row), Counter())
+        counted[str(row["verdict"])] += int(_number(row["clients"]))
+    if not clients:
+        return None
+    refused, in_part = listings.VERDICTS[:2]
+    order = sorted(clients, key=lambda of: (-clients[of][refused], -clients[of][in_part], of))
+    order = order[:_MOST_CLIENTS]
+    parts = [
+        (label, *_VERDICTS[label], [100 * clients[of][label] / clients[of].total() for of in order])
+        for label in listings.VERDICTS
+    ]
+    totals = [clients[of].total() for of in order]
+    names = [
+        f"{of} ({total:,} client{'' if total == 1 else 's'})"
+        for of, total in zip(order, totals, strict=True)
+    ]
+    alt = "Share of clients that brokers of Kafka 4 refuse, by client version."
+    return _bars(alt, "share of clients, %", names, parts)
+
+
+def _bars(alt: str, label: str, names: Sequence[str], parts: Sequence[_Part]) -> Drawing:
+    """A bar for each name, of parts that make up 100 percent."""
 
     def into(figure: Figure, width: int) -> None:
         narrow = width == NARROW
-        set_height(figure, 90 + (38 if narrow else 24) * len(rows))
+        set_height(figure, 90 + (38 if narrow else 24) * len(names))
         height = 0.44 if narrow else 0.72
         axes = figure.subplots()
-        begin = [0.0] * len(rows)
-        for label, ink, hatch, name in _OUTCOMES:
-            shares = [_share(row, name) for row in rows]
+        begin = [0.0] * len(names)
+        for part, ink, hatch, shares in parts:
             axes.barh(
-                range(len(rows)),
+                range(len(names)),
                 shares,
                 left=begin,
                 height=height,
@@ -379,26 +423,26 @@ def hint_coverage(numbers: Numbers) -> Drawing | None:
                 hatch=hatch,
                 edgecolor=Ink.TEXT,
                 linewidth=0.4,
-                label=label,
+                label=part,
             )
             for number, (share, left) in enumerate(zip(shares, begin, strict=True)):
                 if share >= _LEAST_LABELLED * (2 if narrow else 1):
                     _put_number(axes, left + share / 2, number, f"{share:.0f} %")
             begin = [done + share for done, share in zip(begin, shares, strict=True)]
-        names = [shorten(_client(row), 50 if narrow else 56) for row in rows]
+        shown = [shorten(name, 50 if narrow else 56) for name in names]
         if narrow:
             # Beside the bars there is no room for names; above them there is.
-            for number, name in enumerate(names):
+            for number, name in enumerate(shown):
                 axes.text(0, number - height / 2 - 0.03, name, va="bottom")
             axes.set_yticks([])
         else:
-            axes.set_yticks(range(len(rows)), names)
-        axes.set_ylim(len(rows) - 0.4, -0.8 if narrow else -0.6)
+            axes.set_yticks(range(len(shown)), shown)
+        axes.set_ylim(len(shown) - 0.4, -0.8 if narrow else -0.6)
         axes.set_xlim(0, 100)
-        axes.set_xlabel("share of errors, %")
+        axes.set_xlabel(label)
         _put_legend(figure, axes, columns=2 if narrow else 4)
 
-    return draw("Share of errors with a hint, by client version and API.", into)
+    return draw(alt, into)
 
 
 def _share(row: Row, name: str) -> float:
@@ -419,8 +463,11 @@ def _put_number(axes: Axes, x: float, y: float, number: str) -> None:
 
 
 def _client(row: Row) -> str:
-    name = f"{row['software']} {row['software_version']}".strip() or "no name"
-    return f"{row['api']} {name}"
+    return f"{row['api']} {_software(row)}"
+
+
+def _software(row: Row) -> str:
+    return f"{row['software']} {row['software_version']}".strip() or "no name"
 
 
 def _number(value: object) -> float:

@@ -25,6 +25,7 @@ from leader_hints_report.report.costs import (
 )
 from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Rows, Value
 from leader_hints_report.report.period import Period, Tables
+from leader_hints_report.report.readiness import readiness
 from leader_hints_report.report.savings import CLIENT_VERSION, saved
 from leader_hints_report.report.upgrades import upgrade_to
 from leader_hints_report.report.zones import racks, racks_a_day
@@ -105,6 +106,9 @@ def _found(tables: Tables, on_step: Callable[[str], None]) -> dict[str, Rows]:
             on_step(listing.title)
             if listing is listings.BEFORE_AFTER and tables.period.change is None:
                 found[listing.name] = Rows(rows=())
+                continue
+            if listing is listings.READINESS:
+                found[listing.name] = readiness(tables)
                 continue
             if listing in of_hours:
                 frame = of_hours[listing](hours, tables)

@@ -515,6 +515,51 @@ LATENCIES: Final = Listing(
     ),
     100,
 )
+#: What becomes of a client.
+VERDICTS: Final = ("will be refused", "seen in part", "will be served")
+READINESS: Final = Listing(
+    "readiness",
+    "Clients, and what becomes of them",
+    (
+        Column(
+            "verdict",
+            "verdict",
+            Kind.TEXT,
+            "Of the newest brokers: will be refused; seen in part: nothing that was seen is "
+            "refused, and more may come; or will be served.",
+        ),
+        *_SOFTWARE,
+        Column("clients", "client ids", Kind.COUNT, "Clients that ask the same, by client id."),
+        Column(
+            "refused",
+            "refused, or lacking",
+            Kind.TEXT,
+            "What brokers refuse of it, from which release on, and what they take; or why the "
+            "client was seen in part.",
+        ),
+        Column("remedy", "what to do", Kind.TEXT, "Where something will be refused."),
+        Column(
+            "hints",
+            "hints",
+            Kind.TEXT,
+            "`uses them`, or the first version of the software that does; empty: none is known to.",
+        ),
+        Column("client_ids", "which", Kind.TEXT, "Up to 20 of them; none: it gives none."),
+        Column("addresses", "addresses", Kind.TEXT, "Hosts that they came from, up to 20."),
+        Column(
+            "principals",
+            "principals",
+            Kind.TEXT,
+            "Subjects of their certificates, where sidecars ask for them.",
+        ),
+        Column("asks", "asks", Kind.TEXT, "Oldest and newest version of each API."),
+        Column("in_3_7", "3.7 to 3.9", Kind.TEXT, "The verdict of brokers of these releases."),
+        Column("in_4_0", "4.0", Kind.TEXT, "The verdict of brokers of this release."),
+        Column("in_4_1", "4.1 to 4.3", Kind.TEXT, "The verdict of brokers of these releases."),
+        _CLUSTER,
+    ),
+    1000,
+)
 SKEW: Final = Listing(
     "clock_skew",
     "Clocks of the sidecars",
@@ -572,6 +617,7 @@ LISTINGS: Final[tuple[Listing, ...]] = (
     RACKS_A_DAY,
     RACKS,
     LATENCIES,
+    READINESS,
     SKEW,
     JOURNALS,
     QUARANTINE,

@@ -134,6 +134,17 @@ _SECTIONS: Final = (
         (listings.LATENCIES,),
     ),
     _Section(
+        "Ready for Kafka 4?",
+        "What becomes of clients when their brokers are upgraded. Brokers of 4.0 and newer refuse "
+        "the oldest versions of 18 requests (KIP-896); those of 3.7 to 3.9 refuse none. A row has "
+        "the clients of one software that ask the same. Seen in part: they have neither written "
+        "nor read yet, or are in a group and have committed no offset, so what is refused may come "
+        "yet. Hints: from which version on the software uses them, for upgrades of clients. "
+        "Clients that a sidecar does not read are missing: docs/deploy/kafka-4.md lists them.",
+        figures.readiness_bars,
+        (listings.READINESS,),
+    ),
+    _Section(
         "Whether the figures can be trusted",
         "Sidecars' clocks are compared by errors and the successes after them, and by the moves "
         "that several of them saw. Journals are checked "
@@ -294,6 +305,7 @@ def _tiles(numbers: Numbers) -> list[tuple[str, str]]:
         ("of these with a hint", f"{100 * hints / errors:.1f} %" if errors else "none"),
         ("time lost by clients", milliseconds(_sum(clusters, "lost_ms"))),
         ("saved by hints, estimate", _saved(numbers.rows(listings.COVERAGE))),
+        ("clients that Kafka 4 refuses", _refused(numbers.rows(listings.READINESS))),
     ]
 
 
@@ -307,6 +319,14 @@ def _saved(rows: Sequence[Row]) -> str:
         milliseconds(_sum(known, name)) for name in ("saved_ms", "saved_low_ms", "saved_high_ms")
     )
     return f"{saved} ({low} to {high})"
+
+
+def _refused(rows: Sequence[Row]) -> str:
+    """How many clients will be refused, of how many."""
+    if not rows:
+        return "not known"
+    refused = [row for row in rows if row["verdict"] == listings.VERDICTS[0]]
+    return f"{count(_sum(refused, 'clients'))} of {count(_sum(rows, 'clients'))}"
 
 
 def _sum(rows: Sequence[Row], name: str) -> float:

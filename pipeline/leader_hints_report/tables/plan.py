@@ -19,6 +19,7 @@ from leader_hints_report.journal.events import (
     REST,
 )
 from leader_hints_report.journal.runs import journal_runs, repeated, words
+from leader_hints_report.tables.asked import asked_versions
 from leader_hints_report.tables.columns import TABLES
 from leader_hints_report.tables.hints import clients_without_hints, hint_effectiveness, hint_misses
 from leader_hints_report.tables.hours import broker_hours
@@ -80,6 +81,7 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
             "hint_effectiveness": episodes.transform(hint_effectiveness),
             "hint_misses": episodes.transform(hint_misses),
             "clients_without_hints": episodes.transform(clients_without_hints),
+            "asked_versions": of_part(REST).transform(asked_versions),
         }
     finally:
         for frame in kept:

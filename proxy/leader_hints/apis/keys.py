@@ -104,6 +104,10 @@ _APIS = (
     ("AssignReplicasToDirs", 0),
     ("ListClientMetricsResources", 1),
     ("DescribeTopicPartitions", 0),
+    ("ShareGroupHeartbeat", 1),
+    ("ShareGroupDescribe", 1),
+    ("ShareFetch", 1),
+    ("ShareAcknowledge", 1),
 )
 #: For metrics. A key that is not here (newer than this list, or garbage) is counted as "other", so
 #: that labels stay bounded.

@@ -1,8 +1,9 @@
-"""The oldest version of each request that brokers of Kafka 4.0 take (KIP-896).
+"""The oldest version of each request that brokers take, by release (KIP-896).
 
-Brokers before 3.7 take all; those of 3.7 to 3.9 do, too, and count what 4.0 will refuse. An API
-that is missing here is taken from version 0 on. APIs of brokers among themselves are left out. Held
-against Kafka's own message definitions in ``tests/apis/test_oldest_versions.py``.
+Brokers before 3.7 take all; those of 3.7 to 3.9 do, too, and call deprecated what 4.0 refuses. An
+API that is missing here is taken from version 0 on. APIs of brokers among themselves are left out.
+Held against Kafka's own message definitions in ``tests/apis/test_oldest_versions.py``, and those of
+each release in ``tests/real/test_message_definitions.py``.
 """
 
 from collections.abc import Mapping
@@ -29,3 +30,19 @@ OLDEST_IN_4_0: Final[Mapping[int, int]] = {
     40: 1,  # ExpireDelegationToken
     41: 1,  # DescribeDelegationToken
 }
+#: Share groups were a preview in 4.0 (KIP-932).
+OLDEST_IN_4_1: Final[Mapping[int, int]] = {
+    **OLDEST_IN_4_0,
+    76: 1,  # ShareGroupHeartbeat
+    77: 1,  # ShareGroupDescribe
+    78: 1,  # ShareFetch
+    79: 1,  # ShareAcknowledge
+}
+#: By the first release that takes no older ones.
+RELEASES: Final[Mapping[str, Mapping[int, int]]] = {
+    "3.7": {},
+    "4.0": OLDEST_IN_4_0,
+    "4.1": OLDEST_IN_4_1,
+}
+#: The newest release that was looked at: it takes what the last of these takes.
+NEWEST_RELEASE: Final = "4.3"

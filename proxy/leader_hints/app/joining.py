@@ -134,7 +134,7 @@ class Joining:
         self, route: Route, upstream: Address, client: trio.SocketStream, number: int | None
     ) -> bool:
         try:
-            name, session = await self._admit(route, client)
+            name, session, principal = await self._admit(route, client)
         except RefusedError as error:
             if not error.silent:
                 refused = ClientRefused(route=route.name, client=error.client, reason=str(error))
@@ -165,7 +165,7 @@ class Joining:
             return False
         try:
             ends = self._transport(client, session), self._transport(broker, broker_session)
-            self._pump.adopt(route, *ends, name, number)
+            self._pump.adopt(route, *ends, name, number, principal)
         except OSError as error:
             self._report_accept_failed(route, error)
         return True

@@ -1,12 +1,14 @@
 """Work that is done again and again: expired links, forgotten sessions, garbage, the log's
-summaries.
+summaries, and the journal's lines on which versions clients ask.
 """
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from itertools import islice
 
 import trio
 
+from leader_hints.core.events import Event
 from leader_hints.core.route import Route
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.time_slices import TimeSlices
@@ -24,6 +26,10 @@ _COUNTED = 5.0
 #: looked through several times. Where very many are made, such as by 10,000 held responses, few of
 #: them are looked through at once, and all seldom.
 _GARBAGE = (10_000, 5, 40)
+#: Seconds between two reports of which versions clients ask, and clients in each: some 2 ms.
+_ASKED = 10.0
+_MOST_ASKED = 100
+_DAY = 86_400.0
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
@@ -56,6 +62,30 @@ def _sweep(pump: Pump, routes: Sequence[Route], now: float) -> Iterator[None]:
     yield from pump.sweep(now)
     for route in routes:
         yield from route.sessions.sweep()
+
+
+async def report_clients(routes: Sequence[Route], emit: Callable[[Event], None]) -> None:
+    """Have it reported which versions clients ask: what is new, a few at a time, and once a day
+    all; until cancelled. ``routes``: may become more.
+
+    What is new of a client is reported once in ten seconds, however often it changes.
+    """
+    due = trio.current_time() + _DAY
+    while True:
+        await trio.sleep(_ASKED)
+        if trio.current_time() >= due:
+            due += _DAY
+            for route in [*routes]:
+                route.asked.report_again()
+        report_changes(routes, emit, _MOST_ASKED)
+
+
+def report_changes(routes: Sequence[Route], emit: Callable[[Event], None], most: int) -> None:
+    """Report what is new of at most so many clients."""
+    changes = (events for route in [*routes] for events in route.asked.changes(route.name))
+    for events in islice(changes, most):
+        for event in events:
+            emit(event)
 
 
 async def sum_up(watched: Watched, log: EventLog) -> None:

@@ -15,7 +15,7 @@ from leader_hints.app.certificate_watch import CertificateWatch
 from leader_hints.app.drain import Drain
 from leader_hints.app.fixed_routes import FixedRoutes
 from leader_hints.app.parts import Parts, RouteSource
-from leader_hints.app.periodic import sum_up, tick, tune_garbage
+from leader_hints.app.periodic import report_changes, report_clients, sum_up, tick, tune_garbage
 from leader_hints.app.replacement import Replacement
 from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.app.takeover import Takeover
@@ -47,6 +47,8 @@ _MOMENT = 0.01
 #: Seconds for what came of errors to be reported, once no link is served any more. At most 20,000
 #: events wait, and what the process buffers has 100,000 failed partitions: some 10 ms for 200.
 _TO_REPORT = 10.0
+#: Clients of which it is reported at the end what they asked in the last seconds.
+_CLIENTS_AT_THE_END = 1_000
 #: Seconds for the kill switch's file to be written at the end; and while a new process waits for
 #: this one, when new connections wait too.
 _TO_KEEP, _TO_HAND_OVER = 5.0, 1.0
@@ -291,6 +293,8 @@ class _Process:
         nursery.start_soon(parts.refresher.run)
         if parts.journal is not None:
             nursery.start_soon(parts.journal.run)
+            reporting = partial(report_clients, parts.table.routes, parts.observers.emit)
+            nursery.start_soon(keep_up, "clients", reporting)
         ticking = partial(tick, parts.pump, parts.log.tick, parts.table.routes)
         nursery.start_soon(keep_up, "tick", ticking)
         nursery.start_soon(keep_up, "summary", partial(sum_up, parts.watched, parts.log))
@@ -330,6 +334,7 @@ class _Process:
             await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
         if parts.journal is not None:
+            report_changes(table.routes, parts.observers.emit, _CLIENTS_AT_THE_END)
             parts.journal.finish()
             await parts.journal.finished.wait()
 

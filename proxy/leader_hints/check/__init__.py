@@ -10,5 +10,6 @@ Bugs about a finding that is wrong, missing or unclear are here.
 - self_connection: which connections reach a route's own address, while no proxy runs there;
   route_watch: the same check in `run`, repeatedly; host: facts about this machine.
 - report: what is printed.
-- upgrade_rules: which clients brokers of Kafka 4.0 will refuse, for `leader-hints readiness`.
+- upgrade_rules: what becomes of clients when brokers are upgraded, or they themselves, for
+  `leader-hints readiness`; asked_journals: what journals say of clients.
 """

@@ -1,4 +1,4 @@
-"""Rules about what clients can do after the upgrade of their brokers to Kafka 4.0 (KIP-896).
+"""Rules about what clients can do after an upgrade of their brokers, or their own (KIP-896).
 
 Tested in ``tests/check/test_upgrade_rules.py``.
 """
@@ -7,9 +7,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Final, NamedTuple
 
+from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey, api_name
-from leader_hints.apis.oldest_versions import OLDEST_IN_4_0
-from leader_hints.core.versions.asked_versions import ClientName
+from leader_hints.apis.oldest_versions import RELEASES
+from leader_hints.core.versions.asked_versions import OTHERS, ClientName
+from leader_hints.core.versions.client_capabilities import BUILT_IN, form_names, upgrade_to
 
 #: The releases that KIP-896 looked at when it chose what to keep: these and newer ones go on.
 _GOES_ON: Final[Mapping[str, str]] = {
@@ -25,11 +27,12 @@ _GOES_ON: Final[Mapping[str, str]] = {
 _ALSO: Final[Mapping[str, str]] = {"sarama": ", and set its Config.Version to V2_1_0_0 or newer"}
 #: Which request tells that a client writes or reads.
 _TELLING: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
+_OFFSET_COMMIT: Final = 8
 
 
 class Verdict(StrEnum):
-    """``REFUSED``: brokers of 4.0 refuse what it asks. ``IN_PART``: nothing that was seen is
-    refused, but neither Produce nor Fetch was seen. ``READY``: all that was seen is served.
+    """``REFUSED``: brokers refuse what it asks. ``IN_PART``: nothing that was seen is refused, but
+    the client was seen in part only. ``READY``: all that was seen is served.
     """
 
     REFUSED = "refused"
@@ -37,17 +40,42 @@ class Verdict(StrEnum):
     READY = "ready"
 
 
+class Seen(NamedTuple):
+    """What one proxy, or one line of a journal, says of a client. ``asked``: by API key the oldest
+    and the newest version."""
+
+    name: ClientName
+    asked: Mapping[int, tuple[int, int]]
+    addresses: tuple[str, ...] = ()
+    principals: tuple[str, ...] = ()
+
+
+class AskedVersion(NamedTuple):
+    """An API with the oldest and the newest version that a client asked."""
+
+    api: str
+    oldest: int
+    newest: int
+
+
 class Refused(NamedTuple):
-    """A request that a broker of 4.0 refuses. ``oldest``: what it takes at least."""
+    """A request that brokers refuse. ``oldest``: what they take at least; ``release``: from which
+    one on."""
 
     api: str
     version: int
     oldest: int
+    release: str
 
 
 class ClientVerdict(NamedTuple):
-    """What becomes of a client. ``seen``: the APIs that it has asked, by name. ``remedy``: "" where
-    nothing is to be done, or nothing is known.
+    """What becomes of a client.
+
+    ``verdict``: of the newest release. ``releases``: of each, by the first one that differs.
+    ``seen``: the APIs that it has asked, by name; ``asked``: with their versions. ``lacks``: why it
+    was seen in part. ``remedy``: "" where nothing is to be done, or nothing is known. ``uses``: the
+    forms of hints that its software is known to use. ``hints_from``: the release that uses them, ""
+    where this one does, or none is known to.
     """
 
     software: str
@@ -56,39 +84,103 @@ class ClientVerdict(NamedTuple):
     refused: tuple[Refused, ...]
     seen: tuple[str, ...]
     remedy: str
+    asked: tuple[AskedVersion, ...]
+    releases: Mapping[str, Verdict]
+    lacks: str
+    addresses: tuple[str, ...]
+    principals: tuple[str, ...]
+    uses: tuple[str, ...]
+    hints_from: str
 
 
-def verdicts(asked: Iterable[tuple[ClientName, int, int]]) -> Iterator[ClientVerdict]:
-    """Iterate over clients, those that will be refused first.
+class _Client:
+    """What is known of one."""
 
-    ``asked``: an API key that a client has asked, and the oldest version of it.
-    """
-    clients: dict[ClientName, dict[int, int]] = {}
-    for name, key, version in asked:
-        oldest = clients.setdefault(name, {})
-        oldest[key] = min(version, oldest.get(key, version))
-    found = [_verdict(*name, oldest) for name, oldest in clients.items()]
-    order = [*Verdict]
-    yield from sorted(found, key=lambda one: (order.index(one.verdict), one[:2]))
+    def __init__(self) -> None:
+        self.asked: dict[int, tuple[int, int]] = {}
+        self.addresses: dict[str, None] = {}
+        self.principals: dict[str, None] = {}
+
+    def add(self, seen: Seen) -> None:
+        for key, (oldest, newest) in seen.asked.items():
+            before = self.asked.get(key, (oldest, newest))
+            self.asked[key] = min(oldest, before[0]), max(newest, before[1])
+        self.addresses |= dict.fromkeys(seen.addresses)
+        self.principals |= dict.fromkeys(seen.principals)
 
 
-def _verdict(software: str, client_id: str, asked: Mapping[int, int]) -> ClientVerdict:
-    refused = tuple(
-        Refused(api_name(key), version, OLDEST_IN_4_0[key])
-        for key, version in sorted(asked.items())
-        if version < OLDEST_IN_4_0.get(key, 0)
-    )
-    verdict = Verdict.READY
-    if refused:
-        verdict = Verdict.REFUSED
-    elif asked.keys().isdisjoint(_TELLING):
-        verdict = Verdict.IN_PART
-    name = software.partition("/")[0]
-    remedy = ""
-    if refused and name in _GOES_ON:
-        remedy = f"upgrade {name} to {_GOES_ON[name]} or newer{_ALSO.get(name, '')}"
-    elif refused:
-        remedy = "upgrade it to a release that takes brokers of Kafka 2.1 for the oldest"
+class Clients:
+    """All that was seen, by client: one of several proxies is one."""
+
+    def __init__(self) -> None:
+        self._clients: dict[ClientName, _Client] = {}
+
+    def add(self, seen: Seen) -> None:
+        """Add what was seen of one."""
+        self._clients.setdefault(seen.name, _Client()).add(seen)
+
+    def verdicts(self) -> Iterator[ClientVerdict]:
+        """Iterate over the clients, those that will be refused first."""
+        found = [_verdict(name, client) for name, client in self._clients.items()]
+        order = [*Verdict]
+        yield from sorted(found, key=lambda one: (order.index(one.verdict), one[:2]))
+
+
+def _verdict(name: ClientName, client: _Client) -> ClientVerdict:
+    asked = client.asked
+    refused = tuple(_refused(asked))
+    lacks = _lacks(name, asked)
+    releases: dict[str, Verdict] = {}
+    for release in RELEASES:
+        if any(one.release == release for one in refused) or Verdict.REFUSED in releases.values():
+            releases[release] = Verdict.REFUSED
+        else:
+            # Where brokers refuse nothing, it does not matter what was not seen.
+            releases[release] = Verdict.IN_PART if lacks and RELEASES[release] else Verdict.READY
+    software = ClientSoftware(*name.software.partition("/")[::2])
+    verdict = [*releases.values()][-1]
     return ClientVerdict(
-        software, client_id, verdict, refused, tuple(map(api_name, sorted(asked))), remedy
+        software=name.software,
+        client_id=name.client_id,
+        verdict=verdict,
+        refused=refused,
+        seen=tuple(map(api_name, sorted(asked))),
+        remedy=_remedy(software.name) if refused else "",
+        asked=tuple(AskedVersion(api_name(key), *asked[key]) for key in sorted(asked)),
+        releases=releases,
+        lacks=lacks if verdict is Verdict.IN_PART else "",
+        addresses=_others_last(client.addresses),
+        principals=_others_last(client.principals),
+        uses=form_names(BUILT_IN.forms(software)),
+        hints_from=upgrade_to(software),
     )
+
+
+def _refused(asked: Mapping[int, tuple[int, int]]) -> Iterator[Refused]:
+    """Iterate over what is refused, each with the first release that does."""
+    for key, (version, _) in sorted(asked.items()):
+        for release, oldest in RELEASES.items():
+            if version < oldest.get(key, 0):
+                yield Refused(api_name(key), version, oldest[key], release)
+                break
+
+
+def _lacks(name: ClientName, asked: Mapping[int, tuple[int, int]]) -> str:
+    """Return why a client was seen in part; "" if it was not."""
+    if name.software == OTHERS:
+        return "these are all clients of a route beyond its first 500"
+    if asked.keys().isdisjoint(_TELLING):
+        return "it has not written or read yet"
+    if ApiKey.JOIN_GROUP in asked and _OFFSET_COMMIT not in asked:
+        return "it is in a group, and has not committed an offset yet"
+    return ""
+
+
+def _remedy(name: str) -> str:
+    if name in _GOES_ON:
+        return f"upgrade {name} to {_GOES_ON[name]} or newer{_ALSO.get(name, '')}"
+    return "upgrade it to a release that takes brokers of Kafka 2.1 for the oldest"
+
+
+def _others_last(origins: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(origins, key=lambda origin: origin == OTHERS))

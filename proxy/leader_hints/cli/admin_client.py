@@ -30,13 +30,13 @@ class AdminServerError(LeaderHintsError):
         self.status = status
 
 
-def proxies_option() -> Option:
+def proxies_option(*, required: bool = True) -> Option:
     """Return the option for the admin servers of the proxies that a command is about."""
     return click.option(
         "--admin",
         "admins",
         multiple=True,
-        required=True,
+        required=required,
         envvar=_VARIABLE,
         metavar="HOST:PORT",
         help=f"The admin server of a proxy; give one for each proxy. Default: {_VARIABLE}.",

@@ -108,6 +108,24 @@ class ClientSeen:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ClientAsked:
+    """What a client has asked by now, and was answered: after a change, and once a day.
+
+    Clients with the same ``software``, as "name/version", and ``client_id`` are one; both are ""
+    where it says nothing. ``asked``: API key, oldest and newest version. ``addresses``:
+    hosts that it came from, ``principals``: subjects of its certificates, where the proxy asks for
+    them; of each the first few, and "(others)" if there were more.
+    """
+
+    route: str
+    client_id: str
+    software: str
+    asked: tuple[tuple[int, int, int], ...]
+    addresses: tuple[str, ...]
+    principals: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Recovered:
     """A partition answers a client again: its first success after an error, or a leader move.
 
@@ -642,6 +660,7 @@ Event = (
     | HintGiven
     | HintMissed
     | ClientSeen
+    | ClientAsked
     | Recovered
     | ReplicaNamed
     | ConsumerRead

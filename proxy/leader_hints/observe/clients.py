@@ -3,11 +3,13 @@
 Tested in ``tests/observe/test_clients.py``.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.sasl_handshake import BARE_TOKENS_VERSION
 from leader_hints.core.route import Route
 
 #: Of the document.
@@ -36,11 +38,27 @@ class RouteClient(_Model):
     )
     client_id: str = Field(description="Its client id; empty: it gives none.")
     asked: list[AskedApi] = Field(description="By API what it has asked since the start.")
+    addresses: list[str] = Field(
+        description="Hosts that it connected from; beyond the first five: (others)."
+    )
+    principals: list[str] = Field(
+        description="Subjects of its certificates, where the proxy asks for them; beyond the first "
+        "five: (others)."
+    )
 
 
-def document(routes: Iterable[Route]) -> Iterator[bytes]:
+class UnreadLinks(_Model):
+    """Links of a route on which nothing is read, since their clients authenticate as SaslHandshake
+    0 has it: Java clients before 1.0 do."""
+
+    route: str = Field(description="The route's name.")
+    links: int = Field(description="How many there were since the start.")
+
+
+def document(routes: Collection[Route]) -> Iterator[bytes]:
     """Iterate over the pieces of the document, of which none has more than one client."""
-    yield b'{"format":%d,"clients":[' % FORMAT
+    unread = ",".join(one.model_dump_json() for one in _unread(routes))
+    yield b'{"format":%d,"unread":[%s],"clients":[' % (FORMAT, unread.encode())
     separator = b""
     for client in _clients(routes):
         yield separator + client.model_dump_json().encode()
@@ -48,13 +66,25 @@ def document(routes: Iterable[Route]) -> Iterator[bytes]:
     yield b"]}"
 
 
+def _unread(routes: Iterable[Route]) -> Iterator[UnreadLinks]:
+    for route in routes:
+        links = route.traffic.responses[ApiKey.SASL_HANDSHAKE, BARE_TOKENS_VERSION]
+        if links:
+            yield UnreadLinks(route=route.name, links=links)
+
+
 def _clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
     for route in routes:
         for name, asked in route.asked:
             apis = [
                 AskedApi(key=key, oldest=oldest, newest=newest)
-                for key, (oldest, newest) in sorted(asked.items())
+                for key, (oldest, newest) in sorted(asked.versions.items())
             ]
             yield RouteClient(
-                route=route.name, software=name.software, client_id=name.client_id, asked=apis
+                route=route.name,
+                software=name.software,
+                client_id=name.client_id,
+                asked=apis,
+                addresses=[*asked.addresses],
+                principals=[*asked.principals],
             )

@@ -76,6 +76,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.TopicIdsWithheld: _Line("subscription", "warning"),
     events.LatencySampled: _Line("journal", "debug"),
     events.ConsumerRead: _Line("journal", "debug"),
+    events.ClientAsked: _Line("journal", "debug"),
     events.JournalWritten: _Line("journal", "info"),
     events.JournalFailing: _Line("journal", "warning"),
     events.JournalAbandoned: _Line("journal", "warning"),

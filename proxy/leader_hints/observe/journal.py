@@ -9,6 +9,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from leader_hints.core.events import (
+    ClientAsked,
     ClientSeen,
     ConsumerRead,
     EpochRose,
@@ -24,10 +25,13 @@ from leader_hints.core.events import (
     ReplicaNamed,
 )
 from leader_hints.core.route import Route
+from leader_hints.core.versions.asked_versions import OTHERS
 from leader_hints.observe.journal_schema import VERSION, Kind
 
 #: Client id of a journal's own Kafka client: this and the run.
 CLIENT_ID_PREFIX: Final = "leader-hints-journal-"
+#: Between principals.
+_BETWEEN: Final = "; "
 #: A client id can have 32,767 characters, and the name of its software more.
 _LONGEST_TEXT: Final = 256
 _EPOCH: Final = datetime(1970, 1, 1)  # UTC; without a zone, which would be written in digits
@@ -133,6 +137,8 @@ class Journal:
                 row = self._on_a_link("client", event, f"{event.software}/{event.version}")
                 row["uses"] = "unknown" if event.uses is None else ",".join(event.uses) or "none"
                 return row | {"address": event.address} if event.address else row
+            case ClientAsked():
+                return self._asked(event)
             case Recovered():
                 return self._recovery(event)
             case LatencySampled():
@@ -162,6 +168,22 @@ class Journal:
                 return _fault(event)
             case _:
                 return None
+
+    def _asked(self, event: ClientAsked) -> Row:
+        name, _, version = event.software.partition("/")
+        row = _row(
+            "asked",
+            route=event.route,
+            client_id=event.client_id,
+            software=name,
+            software_version=version,
+            asked=",".join(f"{key}:{oldest}-{newest}" for key, oldest, newest in event.asked),
+        )
+        if event.addresses:
+            row["addresses"] = ",".join(event.addresses)
+        if event.principals:
+            row["principals"] = _fitting(event.principals)
+        return row | self._broker(event.route)
 
     def _recovery(self, event: Recovered) -> Row:
         row = self._on_a_link("recovery", event, event.software)
@@ -209,12 +231,27 @@ class Journal:
             software=name,
             software_version=version,
         )
-        route = self._routes.get(of.route)
+        return row | self._broker(of.route)
+
+    def _broker(self, route_name: str) -> Row:
+        """Return what is known of the broker behind a route."""
+        row: Row = {}
+        route = self._routes.get(route_name)
         if route is not None and route.broker.view is not None:
             row["cluster"] = route.broker.view.cluster_id
         if route is not None and route.broker.node is not None:
             row["node"] = route.broker.node
         return row
+
+
+def _fitting(principals: Sequence[str]) -> str:
+    """Return as many as have room, each on its own: they have commas."""
+    texts = [principals[0]]
+    for principal in principals[1:]:
+        if len(_BETWEEN.join([*texts, principal, OTHERS])) > _LONGEST_TEXT:
+            return _BETWEEN.join([*texts, OTHERS])
+        texts.append(principal)
+    return _BETWEEN.join(texts)
 
 
 def _fault(event: FaultDone) -> Row:

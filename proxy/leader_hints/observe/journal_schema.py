@@ -18,6 +18,7 @@ Kind = Literal[
     "stop",
     "mode",
     "client",
+    "asked",
     "error",
     "recovery",
     "leader_change",
@@ -39,12 +40,16 @@ _ON_A_LINK: Final[tuple[Kind, ...]] = (
     "replica",
     "read",
 )
+_OF_A_CLIENT: Final[tuple[Kind, ...]] = (*_ON_A_LINK, "asked")
 
 KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
     "stop": "a sidecar ends in order; always the last of its run",
     "mode": "an operator changed the hints mode of a route",
     "client": "a client named its software; once for each link",
+    "asked": "which versions of which APIs a client has asked since the run began, and was "
+    "answered; clients with the same software and client id are one. Written when there is more "
+    "than before, and once a day; the lines of a client add up",
     "error": "a client got NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
     "recovery": "a partition answers a client again: its first success after an error, or after a "
     "leader came to this broker",
@@ -109,20 +114,20 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "string",
         "Kafka's id of the cluster.",
         ("leader_change",),
-        _ON_A_LINK,
+        _OF_A_CLIENT,
     ),
     Column(
         "route",
         "string",
         "The route's name: which broker of this sidecar.",
-        ("mode", "fault", *_ON_A_LINK),
+        ("mode", "fault", *_OF_A_CLIENT),
     ),
     Column(
         "node",
         "integer",
         "Node id of the broker behind the route, the one that answered.",
         (),
-        _ON_A_LINK,
+        _OF_A_CLIENT,
     ),
     Column(
         "link",
@@ -136,7 +141,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "client_id",
         "string",
         "The client's id, empty where it gives none; cut after 256 characters.",
-        _ON_A_LINK,
+        _OF_A_CLIENT,
         ("fault",),
     ),
     Column(
@@ -144,7 +149,7 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "string",
         "The client's software as it names itself (KIP-511), such as apache-kafka-java; empty if "
         "it does not. Of a start event: the proxy's.",
-        ("start", *_ON_A_LINK),
+        ("start", *_OF_A_CLIENT),
     ),
     Column(
         "address",
@@ -157,7 +162,32 @@ COLUMNS: Final[tuple[Column, ...]] = (
         "software_version",
         "string",
         "The version of that software; empty if the client does not name it.",
-        ("start", *_ON_A_LINK),
+        ("start", *_OF_A_CLIENT),
+    ),
+    Column(
+        "asked",
+        "string",
+        "API key, oldest and newest version of each API, with commas between, such as "
+        "0:3-9,1:4-11. A client that asks more than 24 APIs has several lines.",
+        ("asked",),
+        (),
+        {"pattern": r"^\d+:\d+-\d+(,\d+:\d+-\d+)*$"},
+    ),
+    Column(
+        "addresses",
+        "string",
+        "Hosts from which the client connected, with commas between; beyond the first five: "
+        "(others).",
+        (),
+        ("asked",),
+    ),
+    Column(
+        "principals",
+        "string",
+        "Subjects of the client's certificates (setting client_tls.ca), with semicolons between; "
+        "beyond the first five: (others). SASL is not read.",
+        (),
+        ("asked",),
     ),
     Column(
         "uses",

@@ -18,7 +18,7 @@ _HEARTBEAT = 12
 
 
 def _asked(driven: Driven) -> dict[ClientName, dict[int, tuple[int, int]]]:
-    return dict(driven.link.state.route.asked)
+    return {name: one.versions for name, one in driven.link.state.route.asked}
 
 
 def test_what_was_answered_is_noted_under_the_name_of_the_client() -> None:
@@ -70,3 +70,24 @@ def test_what_is_answered_by_nobody_is_noted_where_the_broker_serves_any_client(
     driven.up(produce_request(3, 1, acks=0))
 
     assert _asked(driven) == {ClientName("", "c"): {ApiKey.PRODUCE: (3, 3)}}
+
+
+def test_where_a_client_comes_from_is_noted_without_its_port() -> None:
+    for address, host in (("192.0.2.1:50123", "192.0.2.1"), ("[2001:db8::1]:5", "2001:db8::1")):
+        driven = Driven(route(), address=address, principal="CN=c")
+        driven.up(request(_HEARTBEAT, 2, 1))
+        driven.down(answer(_HEARTBEAT, 2, 1))
+        ((_, asked),) = driven.link.state.route.asked
+        assert (asked.addresses, asked.principals) == ((host,), ("CN=c",))
+
+
+def test_a_client_that_was_not_authenticated_leaves_nothing() -> None:
+    """Names and versions of anybody would fill what is kept, and the journal."""
+    driven = Driven(route())
+    for number in range(50):
+        driven.up(request(18, 3, number, client_software_name=f"x{number}"))
+        driven.down(versions_answer(3, number, {}))
+    driven.up(request(17, 1, 50, mechanism="PLAIN"))
+    driven.down(answer(17, 1, 50))
+    assert not _asked(driven)
+    assert not [*driven.link.state.route.asked.changes("r")]

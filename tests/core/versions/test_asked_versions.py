@@ -1,8 +1,17 @@
 """What is kept of the versions that clients ask, and how much."""
 
-from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.keys import NEWEST, ApiKey
+from leader_hints.core.events import ClientAsked
 from leader_hints.core.versions import asked_versions
-from leader_hints.core.versions.asked_versions import OTHERS, AskedVersions, ClientName
+from leader_hints.core.versions.asked_versions import OTHERS, AskedVersions, ClientName, Origin
+
+
+def _versions(asked: AskedVersions) -> dict[ClientName, dict[int, tuple[int, int]]]:
+    return {name: one.versions for name, one in asked}
+
+
+def _reported(asked: AskedVersions) -> list[ClientAsked]:
+    return [event for events in asked.changes("r") for event in events]
 
 
 def test_the_oldest_and_the_newest_version_of_each_api_are_kept() -> None:
@@ -12,7 +21,7 @@ def test_the_oldest_and_the_newest_version_of_each_api_are_kept() -> None:
     asked.note("sarama/1.27.0", "billing", ApiKey.FETCH, 11)
     asked.note("", "", ApiKey.FETCH, 2)
 
-    assert dict(asked) == {
+    assert _versions(asked) == {
         ClientName("sarama/1.27.0", "billing"): {ApiKey.PRODUCE: (3, 9), ApiKey.FETCH: (11, 11)},
         ClientName("", ""): {ApiKey.FETCH: (2, 2)},
     }
@@ -35,7 +44,67 @@ def test_clients_beyond_the_most_are_kept_together() -> None:
     asked.note("b/1", "late", ApiKey.PRODUCE, 0)
     asked.note("a/1", "c-0", ApiKey.PRODUCE, 2)
 
-    kept = dict(asked)
+    kept = _versions(asked)
     assert len(kept) == asked_versions._MOST + 1
     assert kept[ClientName(OTHERS, OTHERS)] == {ApiKey.PRODUCE: (0, 7)}
     assert kept[ClientName("a/1", "c-0")] == {ApiKey.PRODUCE: (2, 7)}
+
+
+def test_the_first_origins_of_a_client_are_kept() -> None:
+    asked = AskedVersions()
+    for number in range(9):
+        origin = Origin(f"192.0.2.{number}", f"CN={'x' * 300}" if number % 2 else "")
+        asked.note("a/1", "c", ApiKey.PRODUCE, 7, origin)
+
+    ((_, one),) = asked
+    assert one.addresses == (*(f"192.0.2.{number}" for number in range(5)), OTHERS)
+    assert one.principals == (f"CN={'x' * 252}",)
+
+
+def test_a_client_is_reported_when_there_is_more_than_before() -> None:
+    asked = AskedVersions()
+    asked.note("a/1", "c", ApiKey.PRODUCE, 7, Origin("192.0.2.1", "CN=c"))
+    asked.note("a/1", "c", ApiKey.FETCH, 11, Origin("192.0.2.1", "CN=c"))
+    first = ClientAsked(
+        route="r",
+        client_id="c",
+        software="a/1",
+        asked=((0, 7, 7), (1, 11, 11)),
+        addresses=("192.0.2.1",),
+        principals=("CN=c",),
+    )
+    assert _reported(asked) == [first]
+    for _ in range(1000):
+        asked.note("a/1", "c", ApiKey.FETCH, 11, Origin("192.0.2.1", "CN=c"))
+    assert not _reported(asked)
+
+    asked.note("a/1", "c", ApiKey.FETCH, 4, Origin("192.0.2.2"))
+    (second,) = _reported(asked)
+    assert second.asked == ((0, 7, 7), (1, 4, 11))
+    assert second.addresses == ("192.0.2.1", "192.0.2.2")
+
+    asked.report_again()
+    assert _reported(asked) == [second]
+
+
+def test_all_that_may_ever_be_reported_is_bounded() -> None:
+    """A client that a broker serves could fill the disk with the journal otherwise."""
+    asked = AskedVersions()
+    reports = 0
+    kinds = [(key, version) for key, newest in NEWEST.items() for version in range(newest + 1)]
+    for number, (key, version) in enumerate(kinds * 3):
+        asked.note("a/1", "c", key, version, Origin(f"192.0.2.{number}", f"CN={number}"))
+        reports += len([*asked.changes("r")])
+    # Each version once, and each origin that is kept.
+    assert reports <= len(kinds) + 2 * 6
+    assert reports >= len(kinds) - len(NEWEST)
+
+
+def test_many_apis_are_reported_in_parts_that_fit() -> None:
+    asked = AskedVersions()
+    for key, newest in NEWEST.items():
+        asked.note("a/1", "c", key, newest)
+    parts = _reported(asked)
+    keys = [key for part in parts for key, _, _ in part.asked]
+    assert keys == sorted(NEWEST.keys() - {ApiKey.API_VERSIONS})
+    assert max(len(part.asked) for part in parts) * len("99:10-12,") <= 256

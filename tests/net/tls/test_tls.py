@@ -4,6 +4,7 @@ import contextlib
 import gc
 import math
 import os
+import re
 import signal
 import socket
 import ssl
@@ -217,6 +218,40 @@ async def test_both_sides_can_demand_certificates(log: Log, papers: Papers) -> N
         (line,) = await until_true(lambda: log.events("client_refused"))
         assert line["reason"] == "shows no certificate, and must"
         assert line["client"].startswith("127.0.0.1:")
+
+
+@pytest.mark.parametrize("asks", [False, True])
+async def test_the_subject_of_a_clients_certificate_goes_with_its_link(
+    log: Log, papers: Papers, monkeypatch: pytest.MonkeyPatch, *, asks: bool
+) -> None:
+    principals: list[str] = []
+    adopt = Pump.adopt
+
+    def noted(*arguments: Any) -> None:
+        principals.append(arguments[-1])
+        adopt(*arguments)
+
+    monkeypatch.setattr(Pump, "adopt", noted)
+    inside = papers.server(papers.issue("broker", "127.0.0.1"))
+    own = papers.issue("proxy", "proxy.example")
+    ca = papers.ca if asks else ""
+    route = {
+        "upstream_tls": {"enabled": True, "ca": papers.ca},
+        "client_tls": {"mode": "terminate", "certificate": own, "ca": ca},
+    }
+    async with (
+        broker_at(inside) as (_, upstream),
+        serving(_settings(upstream, **route), log) as (address,),
+    ):
+        known = papers.client(papers.issue("client", "client.example"))
+        client = await _connect(address, known, "proxy.example")
+        await client.send_all(ASKED)
+        (principal,) = await until_true(lambda: principals)
+        await client.aclose()
+    if asks:
+        assert re.fullmatch(r"OU=Testing cert #\S+,O=trustme \S+", principal), principal
+    else:
+        assert principal == ""
 
 
 @pytest.mark.parametrize(

@@ -25,6 +25,7 @@ from leader_hints.core.hints.recovery import Client
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
     BrokerFails,
@@ -576,11 +577,12 @@ async def test_a_broker_that_takes_no_connection_is_reported_once() -> None:
 async def test_versions_that_clients_ask_are_known_to_one_process() -> None:
     hall = _hall()
     one, other = hall.seat(1), hall.seat(2)
-    one.route.asked.note("x/1", "c", 0, 9)
-    other.route.asked.note("x/1", "c", 0, 7)
+    one.route.asked.note("x/1", "c", 0, 9, Origin("192.0.2.1", "CN=c"))
+    other.route.asked.note("x/1", "c", 0, 7, Origin("192.0.2.2"))
     hall.exchange()
     ((name, asked),) = hall.route.asked
-    assert (name.client_id, asked) == ("c", {0: (7, 9)})
+    assert (name.client_id, asked.versions) == ("c", {0: (7, 9)})
+    assert (asked.addresses, asked.principals) == (("192.0.2.1", "192.0.2.2"), ("CN=c",))
 
 
 async def test_a_defect_of_one_message_is_that_messages_alone() -> None:

@@ -11,6 +11,8 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.generator.fleet import Fleet
 from leader_hints_report.generator.generation import generate
 from leader_hints_report.journal.format import COLUMNS
+from leader_hints_report.report.period import Period, Tables
+from leader_hints_report.report.readiness import readiness
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
 
@@ -160,3 +162,13 @@ def test_a_fleet_that_cannot_be_is_refused(
 ) -> None:
     with pytest.raises(PipelineError, match=r"is needed|at least"):
         generate(spark, wrong, str(tmp_path))
+
+
+def test_clients_are_ready_or_refused_by_what_they_ask(spark: SparkSession, made: Made) -> None:
+    found = readiness(Tables(made.store, Period()))
+    told = {row["software"]: row for row in found.rows if row["software_version"] != "2.8.2"}
+    assert len(found.rows) == 4
+    assert [row["clients"] for row in found.rows] == [5] * 4
+    assert told["sarama"]["refused"] == "OffsetCommit 1: 4.0 takes 2 and newer"
+    assert told["apache-kafka-java"]["verdict"] == told["librdkafka"]["verdict"] == "will be served"
+    assert str(told["apache-kafka-java"]["principals"]).startswith("CN=asks-0,O=Example; CN=asks-1")

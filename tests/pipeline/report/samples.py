@@ -15,7 +15,7 @@ _SOFTWARE = (
 #: Listings that have rows of their own.
 _MADE = (
     *("recovery_curve", "incidents", "incident_parts", "broker_hours", "coverage", "hours"),
-    *("clusters", "days", "racks_a_day"),
+    *("clusters", "days", "racks_a_day", "readiness"),
 )
 _BLANK: dict[Kind, Value] = {
     Kind.TEXT: "x",
@@ -136,5 +136,24 @@ def make_fleet() -> Numbers:
         )
         for number, (software, version, share) in enumerate(_SOFTWARE)
         for api in ("Produce", "Fetch")
+    ]
+    rows["readiness"] = [
+        row(
+            listings.READINESS,
+            verdict=verdict,
+            software=software,
+            software_version=version,
+            clients=clients,
+            client_ids="billing-1, billing-2, a-client-with-a-long-name-7f3c9a",
+            addresses="192.0.2.7, 192.0.2.8, 2001:db8::1234:5678",
+            asks="Produce 2-7, Fetch 4-11, ListOffsets 1-5, Metadata 5-12, OffsetCommit 1",
+            refused=refused,
+            remedy="upgrade sarama to 1.30.1 or newer" if verdict == "will be refused" else "",
+        )
+        for verdict, software, version, clients, refused in (
+            ("will be refused", "sarama", "1.19.0", 12, "Produce 2: 4.0 takes 3 and newer"),
+            ("seen in part", "", "", 3, "it has not written or read yet"),
+            ("will be served", "apache-kafka-java", "3.6.2", 1234, ""),
+        )
     ]
     return make_numbers(**rows)

@@ -15,6 +15,7 @@ _ALL = (
     figures.incident_timeline,
     figures.broker_heat,
     figures.hint_coverage,
+    figures.readiness_bars,
 )
 
 
@@ -128,3 +129,22 @@ def test_bars_say_which_share_was_missed_and_which_could_take_none() -> None:
     assert {"50 %", "15 %", "30 %", "missed", "could take none"} <= set(texts)
     # A number in a narrow part could not be read.
     assert "5 %" not in texts
+
+
+def test_software_of_which_the_most_clients_are_refused_comes_first() -> None:
+    refused, in_part, served = listings.VERDICTS
+    rows = [
+        row(listings.READINESS, software=software, software_version="", verdict=verdict, clients=n)
+        for software, verdict, n in (
+            ("a", served, 9000),
+            ("b", in_part, 1),
+            ("c", refused, 1),
+            ("c", served, 3),
+            ("d", refused, 2),
+        )
+    ]
+    drawing = figures.readiness_bars(make_numbers(readiness=rows))
+    assert drawing is not None
+    names = [text for text in _texts(drawing.narrow) if "(" in text]
+    assert names == ["d (2 clients)", "c (4 clients)", "b (1 client)", "a (9,000 clients)"]
+    assert {"25 %", "75 %"} <= {*_texts(drawing.wide)}

@@ -4,6 +4,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.fetch_request import read_rack
 from leader_hints.apis.header import read_request_header
 from leader_hints.core.cluster.unknown_ids import Client
+from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.core.versions.client_capabilities import (
     BUILT_IN,
     KIP_951,
@@ -21,7 +22,8 @@ LONGEST_TEXT = 255
 class LinkClient:
     """What a link's client has said of itself so far.
 
-    ``clients``: which clients use hints. ``address``: where it comes from, "" if not known.
+    ``clients``: which clients use hints. ``address``: where it comes from, "" if not known;
+    ``principal``: the subject of its certificate, "" where the proxy has seen none.
     ``id``: its client id, ``None`` before its first request that is read. ``software``: as
     name/version, "" while it has said nothing. ``hint_forms``: the hints that it can use; before
     ApiVersions it is taken for one that was offered raised versions on another link, if it uses
@@ -29,11 +31,23 @@ class LinkClient:
     request that could be read; ``None`` before that, "" where it names none, or is a replica.
     """
 
-    __slots__ = ("_clients", "address", "hint_forms", "id", "is_proxy", "rack", "software")
+    __slots__ = (
+        "_clients",
+        "address",
+        "hint_forms",
+        "id",
+        "is_proxy",
+        "principal",
+        "rack",
+        "software",
+    )
 
-    def __init__(self, address: str = "", clients: ClientTable = BUILT_IN) -> None:
+    def __init__(
+        self, address: str = "", clients: ClientTable = BUILT_IN, principal: str = ""
+    ) -> None:
         self._clients = clients
         self.address = address
+        self.principal = principal
         self.id: str | None = None
         self.software = ""
         self.hint_forms = KIP_951
@@ -43,7 +57,16 @@ class LinkClient:
     @property
     def known_as(self) -> Client:
         """Host and client id: what distinguishes it from others on its later links."""
-        return self.address.rpartition(":")[0], (self.id or "")[:LONGEST_TEXT]
+        return self._host, (self.id or "")[:LONGEST_TEXT]
+
+    @property
+    def origin(self) -> Origin:
+        """Where it comes from, without its port: that is another one on each link."""
+        return Origin(self._host.strip("[]"), self.principal)
+
+    @property
+    def _host(self) -> str:
+        return self.address.rpartition(":")[0]
 
     def meet(self, frame: memoryview) -> None:
         """Take the client id from a request, of which the beginning may be there alone.

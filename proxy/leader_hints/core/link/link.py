@@ -32,8 +32,9 @@ class Link:
         largest_request: int,
         requests_in_flight: int,
         address: str = "",
+        principal: str = "",
     ) -> None:
-        self.state = LinkState(route, number, address)
+        self.state = LinkState(route, number, address, principal)
         opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
         self._takes_no_more = False

@@ -48,11 +48,11 @@ class LinkState:
         "traffic",
     )
 
-    def __init__(self, route: Route, number: int, address: str = "") -> None:
+    def __init__(self, route: Route, number: int, address: str = "", principal: str = "") -> None:
         self.route = route
         self.traffic = route.traffic
         self.number = number
-        self.client = LinkClient(address, route.config.clients)
+        self.client = LinkClient(address, route.config.clients, principal)
         self.policies = RequestPolicies(route, self.client)
         self.topic_ids = LinkTopicIds(route, self.client)
         self.exchanges = Exchanges(route.config.latencies)
@@ -113,7 +113,9 @@ class LinkState:
         """Note that this client asks what ``policy`` is for, and is not refused."""
         policy.noted = True
         client = self.client
-        self.route.asked.note(client.software, client.id or "", policy.key, policy.version)
+        self.route.asked.note(
+            client.software, client.id or "", policy.key, policy.version, client.origin
+        )
 
     def asked_without_name(self) -> None:
         """Note that the client asked for versions in a request that names no software."""

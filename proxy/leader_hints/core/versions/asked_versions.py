@@ -3,14 +3,21 @@
 Tested in ``tests/core/versions/test_asked_versions.py``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final, NamedTuple
 
 from leader_hints.apis.keys import NEWEST, ApiKey
+from leader_hints.core.events import ClientAsked
 
 #: Clients of which a route keeps the versions by name; those of all others are kept together.
 _MOST: Final = 500
-#: In place of a name, for the clients beyond that.
+#: Addresses, and principals, of one client; and letters of each.
+_MOST_ORIGINS: Final = 5
+_LONGEST_ADDRESS: Final = 45  # of one of IPv6
+_LONGEST_PRINCIPAL: Final = 255
+#: APIs in one event: the journal cuts texts.
+_MOST_APIS: Final = 24
+#: In place of a name, for the clients beyond that; and behind addresses, if there are more.
 OTHERS: Final = "(others)"
 
 
@@ -21,18 +28,76 @@ class ClientName(NamedTuple):
     client_id: str
 
 
+class Origin(NamedTuple):
+    """Where a link comes from: host, and the subject of its certificate, as far as is known."""
+
+    address: str = ""
+    principal: str = ""
+
+
+#: Nothing is known of it.
+NOWHERE: Final = Origin()
+
+
+class Asked:
+    """What one client has asked.
+
+    ``versions``: the oldest and the newest by API key. ``addresses``, ``principals``: the first few
+    that it came from, and "(others)" if there were more.
+    """
+
+    __slots__ = ("_addresses", "_principals", "versions")
+
+    def __init__(self) -> None:
+        self.versions: dict[int, tuple[int, int]] = {}
+        # As sets that keep their order.
+        self._addresses: dict[str, None] = {}
+        self._principals: dict[str, None] = {}
+
+    @property
+    def addresses(self) -> tuple[str, ...]:
+        """See there."""
+        return tuple(self._addresses)
+
+    @property
+    def principals(self) -> tuple[str, ...]:
+        """See there."""
+        return tuple(self._principals)
+
+    def note(self, key: int, version: int, origin: Origin) -> bool:
+        """Take it that it has asked this; return whether that says more than before."""
+        known = self.versions.get(key)
+        oldest, newest = known or (version, version)
+        widened = min(oldest, version), max(newest, version)
+        self.versions[key] = widened
+        came = _add(self._addresses, origin.address[:_LONGEST_ADDRESS])
+        was = _add(self._principals, origin.principal[:_LONGEST_PRINCIPAL])
+        return came or was or widened != known
+
+
+def _add(to: dict[str, None], origin: str) -> bool:
+    if not origin or origin in to or OTHERS in to:
+        return False
+    to[origin if len(to) < _MOST_ORIGINS else OTHERS] = None
+    return True
+
+
 class AskedVersions:
     """The oldest and the newest version of each API that each client has asked.
 
     ApiVersions is not among them: a broker answers any version of it (KIP-511).
     """
 
-    __slots__ = ("_clients",)
+    __slots__ = ("_clients", "_unreported")
 
     def __init__(self) -> None:
-        self._clients: dict[ClientName, dict[int, tuple[int, int]]] = {}
+        self._clients: dict[ClientName, Asked] = {}
+        #: Of which more is known than was reported; in that order.
+        self._unreported: dict[ClientName, None] = {}
 
-    def note(self, software: str, client_id: str, key: int, version: int) -> None:
+    def note(
+        self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
+    ) -> None:
         """Take it that a broker has answered such a request of a client."""
         if key == ApiKey.API_VERSIONS or not 0 <= version <= NEWEST.get(key, -1):
             return
@@ -40,10 +105,34 @@ class AskedVersions:
         if name not in self._clients and len(self._clients) >= _MOST:
             # What is asked by one of them must not go unseen.
             name = ClientName(OTHERS, OTHERS)
-        asked = self._clients.setdefault(name, {})
-        oldest, newest = asked.get(key, (version, version))
-        asked[key] = min(oldest, version), max(newest, version)
+        if self._clients.setdefault(name, Asked()).note(key, version, origin):
+            self._unreported[name] = None
 
-    def __iter__(self) -> Iterator[tuple[ClientName, dict[int, tuple[int, int]]]]:
-        """Iterate over the clients: by API key the oldest and the newest version."""
+    def __iter__(self) -> Iterator[tuple[ClientName, Asked]]:
+        """Iterate over the clients."""
         return iter([*self._clients.items()])
+
+    def report_again(self) -> None:
+        """Have all clients reported once more."""
+        self._unreported |= dict.fromkeys(self._clients)
+
+    def changes(self, route: str) -> Iterator[Sequence[ClientAsked]]:
+        """Iterate over the clients of which more is known than was reported, and take them as
+        reported. ``route``: its name.
+        """
+        while self._unreported:
+            name = next(iter(self._unreported))
+            del self._unreported[name]
+            asked = self._clients[name]
+            versions = [(key, *asked.versions[key]) for key in sorted(asked.versions)]
+            yield [
+                ClientAsked(
+                    route=route,
+                    client_id=name.client_id,
+                    software=name.software,
+                    asked=tuple(versions[first : first + _MOST_APIS]),
+                    addresses=asked.addresses,
+                    principals=asked.principals,
+                )
+                for first in range(0, len(versions), _MOST_APIS)
+            ]

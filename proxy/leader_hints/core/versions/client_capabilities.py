@@ -154,6 +154,23 @@ def _version(text: str) -> tuple[int, ...]:
     return tuple(numbers)
 
 
+def upgrade_to(software: ClientSoftware) -> str:
+    """Return from which version on a client's software uses hints; "" where this one does, or none
+    is known to."""
+    if BUILT_IN.forms(software):
+        return ""
+    if _BINDING.match(software.version):
+        return f"one with librdkafka {_since(_LIBRDKAFKA)}"
+    if software.name == _JAVA and software.version.endswith(_CONFLUENT_PLATFORM):
+        major, minor = _BY_NAME[_JAVA][-1].since
+        return f"{major + _AHEAD_OF_KAFKA}.{minor}"
+    return _since(software.name) if software.name in _BY_NAME else ""
+
+
+def _since(name: str) -> str:
+    return ".".join(map(str, _BY_NAME[name][-1].since))
+
+
 def client_table(
     configured: Iterable[tuple[str, tuple[int, ...], Iterable[str]]],
 ) -> ClientTable:

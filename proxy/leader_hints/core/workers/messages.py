@@ -11,6 +11,7 @@ from typing import NamedTuple
 from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.events import Event
 from leader_hints.core.mode import Mode
+from leader_hints.core.versions.asked_versions import Origin
 
 Topic = str | bytes
 
@@ -373,6 +374,7 @@ class VersionAsked:
     client_id: str
     key: int
     version: int
+    origin: Origin
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,8 +3,9 @@
 Tested in ``tests/net/tls/test_tls.py``.
 """
 
+from collections.abc import Mapping
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -19,12 +20,26 @@ from leader_hints.net.clients.preamble import (
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.net.tls.handshake_turns import Arrival, Turn
 
+#: Names of the parts of a subject as principals of Kafka have them (RFC 2253).
+_SHORT: Final = {
+    "commonName": "CN",
+    "organizationalUnitName": "OU",
+    "organizationName": "O",
+    "localityName": "L",
+    "stateOrProvinceName": "ST",
+    "countryName": "C",
+}
+
 
 class Admitted(NamedTuple):
-    """A client that has passed. ``name``: where it comes from. ``session``: if it speaks TLS."""
+    """A client that has passed. ``name``: where it comes from. ``session``: if it speaks TLS.
+
+    ``principal``: the subject of its certificate, "" without one.
+    """
 
     name: str
     session: TlsSession | None
+    principal: str = ""
 
 
 class RefusedError(Exception):
@@ -78,7 +93,7 @@ class Handshake:
         except HandshakeError as error:
             refused = RefusedError(name, str(error), silent=error.silent)
         else:
-            return Admitted(name, session)
+            return Admitted(name, session, "" if session is None else _subject(session))
         try:
             # Thousands may go at the same time, and what is done then takes longer than a short
             # step.
@@ -88,6 +103,13 @@ class Handshake:
             # It would be in a circle with this frame. To look for the garbage of thousands of
             # clients takes a third of a second.
             del refused
+
+
+def _subject(session: TlsSession) -> str:
+    """Return the subject of a certificate that was checked: from the end, as Kafka writes it."""
+    certificate: Mapping[str, Any] = session.tls.getpeercert() or {}
+    names = [name for part in certificate.get("subject", ()) for name in part]
+    return ",".join(f"{_SHORT.get(kind, kind)}={value}" for kind, value in reversed(names))
 
 
 def peer_name(stream: trio.SocketStream) -> str:

@@ -79,10 +79,12 @@ class Pump:
         broker: Transport,
         client_name: str,
         number: int | None = None,
+        principal: str = "",
     ) -> None:
         """Join two connected sockets, which do not block, to a link of ``route``.
 
         ``number``: of the link, where others have given it one; else it gets the next one here.
+        ``principal``: the subject of the client's certificate, "" without one.
 
         Once :meth:`run` is over they are closed.
 
@@ -103,6 +105,7 @@ class Pump:
             largest_request=self._limits.request_bytes,
             requests_in_flight=self._limits.requests_in_flight,
             address=client_name,
+            principal=principal,
         )
         pair = SocketPair(link, client, broker, client_name)
         self._endings.times.begin(pair)

@@ -288,7 +288,9 @@ class ParentSide:
                 return
 
     def _version_asked(self, worker: Worker, told: said.VersionAsked) -> None:
-        self._routes[told.route].asked.note(told.software, told.client_id, told.key, told.version)
+        self._routes[told.route].asked.note(
+            told.software, told.client_id, told.key, told.version, told.origin
+        )
 
     def _counted(self, worker: Worker, told: said.TrafficCounted) -> None:
         add(self._routes[told.route].traffic, told)

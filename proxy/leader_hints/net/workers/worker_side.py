@@ -9,7 +9,7 @@ from leader_hints.core.clock import Clock
 from leader_hints.core.events import ClientSeen, Event, HintMissed, LatencySampled
 from leader_hints.core.hints.recovery import Client
 from leader_hints.core.route import Route
-from leader_hints.core.versions.asked_versions import AskedVersions
+from leader_hints.core.versions.asked_versions import NOWHERE, AskedVersions, Origin
 from leader_hints.core.workers.awaited import AwaitedSuccesses
 from leader_hints.core.workers.messages import (
     BrokerKnown,
@@ -155,6 +155,8 @@ class _TellsAsked(AskedVersions):
         self._route = route
         self._send = send
 
-    def note(self, software: str, client_id: str, key: int, version: int) -> None:
+    def note(
+        self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
+    ) -> None:
         """See there."""
-        self._send(VersionAsked(self._route, software, client_id, key, version))
+        self._send(VersionAsked(self._route, software, client_id, key, version, origin))
