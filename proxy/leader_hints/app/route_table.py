@@ -50,8 +50,8 @@ class RouteTable:
             closest_replica=Mode(self._settings.closest_replica),
             racks=Racks(self._settings.racks_by_node),
         )
-        # One that joins a virtual cluster is switched as all the others are: whoever switched hints
-        # off for all of them did not know of it.
+        # One that joins a virtual cluster is switched as all the others are: it was not there when
+        # an operator switched hints off for all.
         modes = {other.mode for other in self.routes} if rewriting is not None else set()
         mode = modes.pop() if len(modes) == 1 else self.mode
         route = make_route(settings, mode, config)
