@@ -1,4 +1,4 @@
-"""Kafka's command line tools of 4.1 in front of brokers of 2.4, through proxies while leaders move."""
+"""Kafka's command line tools of 4.1 through proxies in front of brokers of 2.4."""
 
 import subprocess
 from collections.abc import Sequence
