@@ -57,9 +57,9 @@ def render(cells: Cells) -> str:
         *_lacks(),
         *_failures(cells),
         "## Kafka's command line tools",
-        "Those of 2.4.1 and of 4.1.1, in front of brokers of 2.4.1: each creates, lists, describes "
-        "and deletes a topic, writes lines while the leader moves, reads them in a group, and "
-        "describes the group (`tests/real/test_command_line_tools.py`).",
+        "Those of 4.1.1, in front of brokers of 2.4.1: they create, list, describe and delete a "
+        "topic, write lines while the leader moves, read them in a group, and describe the group "
+        "(`tests/real/test_command_line_tools.py`).",
     )
     return "\n\n".join(parts) + "\n"
 

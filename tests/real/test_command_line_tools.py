@@ -1,4 +1,4 @@
-"""Kafka's command line tools in front of brokers of 2.4, through proxies while leaders move."""
+"""Kafka's command line tools of 4.1 through proxies in front of brokers of 2.4."""
 
 import subprocess
 from collections.abc import Sequence
@@ -16,44 +16,26 @@ from tests.real.names import ZK_24
 _SECONDS: Final = 120.0
 #: Lines that are written before and after the leader moves.
 _LINES: Final = 50
-_2_4, _4_1 = "2.4.1", "4.1.1"
-#: By version: the artifact that has the tools, and their classes.
-_TOOLS: Final = {
-    _2_4: (
-        "kafka_2.13",
-        {
-            "topics": "kafka.admin.TopicCommand",
-            "producer": "kafka.tools.ConsoleProducer",
-            "consumer": "kafka.tools.ConsoleConsumer",
-            "groups": "kafka.admin.ConsumerGroupCommand",
-        },
-    ),
-    _4_1: (
-        "kafka-tools",
-        {
-            "topics": "org.apache.kafka.tools.TopicCommand",
-            "producer": "org.apache.kafka.tools.ConsoleProducer",
-            "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-            "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
-        },
-    ),
+_VERSION: Final = "4.1.1"
+_CLASSES: Final = {
+    "topics": "org.apache.kafka.tools.TopicCommand",
+    "producer": "org.apache.kafka.tools.ConsoleProducer",
+    "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+    "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
 }
 
 
 class _Tools:
-    """The tools of a version; each call is a process of its own, as its users have it."""
+    """The tools; each call is a process of its own, as their users have it."""
 
-    def __init__(self, version: str, bootstrap: str) -> None:
-        artifact, self._classes = _TOOLS[version]
-        self._classpath = Library(artifact, version).fetch().classpath
-        self._old = version == _2_4
+    def __init__(self, bootstrap: str) -> None:
+        self._classpath = Library("kafka-tools", _VERSION).fetch().classpath
         self._bootstrap = bootstrap
 
     def command(self, tool: str, *arguments: str) -> Sequence[str]:
         """The command of a tool."""
-        known_as = "--broker-list" if self._old and tool == "producer" else "--bootstrap-server"
-        java = ["java", "-Xmx256m", "-cp", self._classpath, self._classes[tool]]
-        return [*java, known_as, self._bootstrap, *arguments]
+        java = ["java", "-Xmx256m", "-cp", self._classpath, _CLASSES[tool]]
+        return [*java, "--bootstrap-server", self._bootstrap, *arguments]
 
     def run(self, tool: str, *arguments: str) -> str:
         """Run a tool to its end; return what it wrote."""
@@ -65,19 +47,17 @@ class _Tools:
             check=False,
         )
         assert done.returncode == 0, f"{tool}: {done.stdout}{done.stderr}"
-        print(f"{tool}: {done.stdout}{done.stderr}")
         return done.stdout
 
 
 @pytest.mark.parametrize("cluster", [ZK_24], indirect=True)
-@pytest.mark.parametrize("version", [_2_4, _4_1])
 def test_topics_records_and_groups(
-    cluster: RealCluster, version: str, admin: ClusterAdmin, tmp_path: Path
+    cluster: RealCluster, admin: ClusterAdmin, tmp_path: Path
 ) -> None:
     routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-    topic, group = f"tools-{version}", f"group-{version}"
+    topic, group = "tools", "tools-group"
     with ProxyFleet.before(routes, tmp_path / "proxies", hints="on", sidecars=True) as fleet:
-        tools = _Tools(version, cluster.bootstrap)
+        tools = _Tools(cluster.bootstrap)
         tools.run("topics", "--create", "--topic", topic, "--partitions", "1",
                   "--replication-factor", "3")  # fmt: skip
         assert topic in tools.run("topics", "--list").split()
