@@ -106,8 +106,8 @@ _APIS = (
     ("DescribeTopicPartitions", 0),
     ("ShareGroupHeartbeat", 1),
     ("ShareGroupDescribe", 1),
-    ("ShareFetch", 1),
-    ("ShareAcknowledge", 1),
+    ("ShareFetch", 2),
+    ("ShareAcknowledge", 2),
 )
 #: For metrics. A key that is not here (newer than this list, or garbage) is counted as "other", so
 #: that labels stay bounded.
