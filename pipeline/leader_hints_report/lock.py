@@ -10,6 +10,7 @@ Tested in ``tests/pipeline/test_lock.py``.
 import contextlib
 import json
 import os
+import random
 import socket
 import threading
 import time
@@ -29,6 +30,9 @@ BEAT_S: Final = 5.0
 PATIENCE_S: Final = 30.0
 #: Two runs that begin together may both find no file; the later one overwrites the other's.
 _SETTLE_S: Final = 0.2
+#: If they write at the same moment both may be spoilt: Hadoop keeps a file's checksums in another
+#: one. Then they write again, so often at most.
+_ATTEMPTS: Final = 5
 
 
 @contextlib.contextmanager
@@ -41,8 +45,7 @@ def locked(files: Files, path: str) -> Iterator[None]:
     found = _read(files, path)
     if found is not None:
         _wait_until_left(files, path, found)
-    mine.write()
-    time.sleep(_SETTLE_S)
+    mine.settle()
     if not mine.is_there():
         raise _taken(path, _read(files, path) or {})
     ended = threading.Event()
@@ -73,6 +76,19 @@ class _Mine:
     def write(self) -> None:
         self._says["beat"] += 1
         self._files.overwrite(self._path, json.dumps(self._says))
+
+    def settle(self) -> None:
+        """Write it, and wait until it, or that of another run, can be read."""
+        for _ in range(_ATTEMPTS):
+            self.write()
+            time.sleep(_SETTLE_S)
+            if _read(self._files, self._path) != {}:
+                return
+            # One that is only being written can be read after a while, which differs, so that two
+            # runs do not go on writing at the same moment.
+            time.sleep(_SETTLE_S * (1 + random.random()))
+            if _read(self._files, self._path) != {}:
+                return
 
     def is_there(self) -> bool:
         found = _read(self._files, self._path)
@@ -110,7 +126,7 @@ def _taken(path: str, says: dict[str, Any]) -> PipelineError:
 
 
 def _read(files: Files, path: str) -> dict[str, Any] | None:
-    """What the file says: nothing where it is being written; ``None``: there is none."""
+    """What the file says: nothing where it is being written, or spoilt; ``None``: there is none."""
     try:
         if not files.exists(path):
             return None
