@@ -13,7 +13,7 @@ from pyspark.sql import functions as F
 
 from leader_hints.apis.oldest_versions import RELEASES
 from leader_hints.check.upgrade_rules import Clients, ClientVerdict, Seen, Verdict
-from leader_hints.core.versions.asked_versions import OTHERS, ClientName
+from leader_hints.core.versions.asked_versions import ClientName
 from leader_hints_report.report.listings import READINESS, VERDICTS, Row, Rows
 from leader_hints_report.report.period import Tables
 from leader_hints_report.tables import columns
@@ -82,7 +82,7 @@ def _row(found: Mapping[str, Any]) -> Row:
         "client_ids": _some(found["client_ids"], found["clients"]),
         "addresses": _listed(verdict.addresses),
         "principals": _listed(verdict.principals, "; "),
-        "asks": ", ".join(f"{one.api} {_range(one.oldest, one.newest)}" for one in verdict.asked),
+        "asks": ", ".join(map(str, verdict.asked)),
         "refused": "; ".join(_refusals(verdict)) or verdict.lacks,
         **{
             f"in_{release.replace('.', '_')}": _WORDS[verdict.releases[release]]
@@ -94,9 +94,7 @@ def _row(found: Mapping[str, Any]) -> Row:
 
 
 def _verdict(found: Mapping[str, Any]) -> ClientVerdict:
-    software, version = str(found["software"]), str(found["software_version"])
-    says = bool(version) or software not in ("", OTHERS)
-    name = ClientName(f"{software}/{version}" if says else software, "")
+    name = ClientName.from_journal(str(found["software"]), str(found["software_version"]), "")
     asked = {one["api_key"]: (one["oldest"], one["newest"]) for one in found["asked"]}
     clients = Clients()
     clients.add(Seen(name, asked, tuple(found["addresses"]), tuple(found["principals"])))
@@ -107,10 +105,6 @@ def _verdict(found: Mapping[str, Any]) -> ClientVerdict:
 def _refusals(verdict: ClientVerdict) -> Iterator[str]:
     for one in verdict.refused:
         yield f"{one.api} {one.version}: {one.release} takes {one.oldest} and newer"
-
-
-def _range(oldest: int, newest: int) -> str:
-    return str(oldest) if oldest == newest else f"{oldest}-{newest}"
 
 
 def _some(names: Sequence[str], number: int) -> str:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from leader_hints.check.upgrade_rules import Clients, Seen
-from leader_hints.core.versions.asked_versions import OTHERS, ClientName
+from leader_hints.core.versions.asked_versions import ClientName
 
 #: The kinds of events that are read. Other lines, which are most, are not even parsed.
 _START: Final = "start"
@@ -95,19 +95,14 @@ class AskedJournals:
             run.asked |= kind == _ASKED
             self.clients.add(
                 Seen(
-                    _name(event),
+                    ClientName.from_journal(
+                        *(str(event[of]) for of in ("software", "software_version", "client_id"))
+                    ),
                     asked,
                     _split(event.get("addresses"), ","),
                     _split(event.get("principals"), "; "),
                 )
             )
-
-
-def _name(event: dict[str, Any]) -> ClientName:
-    """Return the name as a proxy has it, which joins software and version if there is one."""
-    software, version = str(event["software"]), str(event["software_version"])
-    says = bool(version) or software not in ("", OTHERS)
-    return ClientName(f"{software}/{version}" if says else software, str(event["client_id"]))
 
 
 def _versions(text: str) -> dict[int, tuple[int, int]]:

@@ -57,6 +57,13 @@ class AskedVersion(NamedTuple):
     oldest: int
     newest: int
 
+    def __str__(self) -> str:
+        """As people read it: "Produce 3-9"."""
+        versions = (
+            str(self.oldest) if self.oldest == self.newest else f"{self.oldest}-{self.newest}"
+        )
+        return f"{self.api} {versions}"
+
 
 class Refused(NamedTuple):
     """A request that brokers refuse. ``oldest``: what they take at least; ``release``: from which

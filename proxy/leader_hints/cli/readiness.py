@@ -192,14 +192,10 @@ def _of_client(client: "ClientVerdict") -> Iterator[str]:
     if client.remedy:
         yield escape(f"    -> {client.remedy}")
     elif not client.refused:
-        asks = ", ".join(f"{one.api} {_range(one.oldest, one.newest)}" for one in client.asked)
+        asks = ", ".join(map(str, client.asked))
         yield f"    asks {asks or 'nothing that was seen'}"
     if client.lacks:
         yield f"    {client.lacks}"
-
-
-def _range(oldest: int, newest: int) -> str:
-    return str(oldest) if oldest == newest else f"{oldest}-{newest}"
 
 
 def _software(client: "ClientVerdict") -> str:

@@ -170,13 +170,11 @@ class Journal:
                 return None
 
     def _asked(self, event: ClientAsked) -> Row:
-        name, _, version = event.software.partition("/")
         row = _row(
             "asked",
             route=event.route,
             client_id=event.client_id,
-            software=name,
-            software_version=version,
+            **_software(event.software),
             asked=",".join(f"{key}:{oldest}-{newest}" for key, oldest, newest in event.asked),
         )
         if event.addresses:
@@ -222,14 +220,8 @@ class Journal:
         of: ErrorAnswered | ClientSeen | Recovered | LatencySampled | ReplicaNamed | ConsumerRead,
         software: str,
     ) -> Row:
-        name, _, version = software.partition("/")
         row = _row(
-            kind,
-            route=of.route,
-            link=of.link,
-            client_id=of.client_id,
-            software=name,
-            software_version=version,
+            kind, route=of.route, link=of.link, client_id=of.client_id, **_software(software)
         )
         return row | self._broker(of.route)
 
@@ -242,6 +234,12 @@ class Journal:
         if route is not None and route.broker.node is not None:
             row["node"] = route.broker.node
         return row
+
+
+def _software(text: str) -> Row:
+    """Return what a client says of itself, name/version, as two columns."""
+    name, _, version = text.partition("/")
+    return {"software": name, "software_version": version}
 
 
 def _fitting(principals: Sequence[str]) -> str:

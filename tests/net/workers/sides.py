@@ -95,7 +95,7 @@ class Hall:
             self.side.telling.flush()
 
     def seat(self, number: int, told: bool = True) -> "Seat":
-        """Have one more worker join; without ``told`` what is known is told by ``joining``."""
+        """Have one more worker join; without ``told`` ``joining`` is left to do."""
         seat = Seat(self, number)
         self.seats.append(seat)
         if told:

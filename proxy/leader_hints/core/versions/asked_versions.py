@@ -4,7 +4,7 @@ Tested in ``tests/core/versions/test_asked_versions.py``.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, Self
 
 from leader_hints.apis.keys import NEWEST, ApiKey
 from leader_hints.core.events import ClientAsked
@@ -26,6 +26,12 @@ class ClientName(NamedTuple):
 
     software: str
     client_id: str
+
+    @classmethod
+    def from_journal(cls, software: str, version: str, client_id: str) -> Self:
+        """Return it from the journal's columns, which have name and version apart."""
+        says = bool(version) or software not in ("", OTHERS)
+        return cls(f"{software}/{version}" if says else software, client_id)
 
 
 class Origin(NamedTuple):
