@@ -54,7 +54,8 @@ CELLS = [
     ("3.6+", 16, 12),
 ]
 _EACH = pytest.mark.parametrize(("release", "asked", "sent"), CELLS)
-_SOFTWARE = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+_JAVA = ("apache-kafka-java", "3.9.1")
+_KAFKA_PYTHON = ("kafka-python", "3.0.12")
 
 
 class Clock:
@@ -89,7 +90,7 @@ class Scene:
         rack: str = "b",
         mode: Mode = Mode.ON,
         hints: Mode = Mode.ON,
-        software: bool = True,
+        software: tuple[str, str] | None = _JAVA,
         size: int = 4096,
     ) -> None:
         self.clock = Clock()
@@ -104,8 +105,10 @@ class Scene:
         self.driven = Driven(
             route, decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
         )
-        if software:
-            self.driven.up(request(18, 3, 1, **_SOFTWARE))
+        if software is not None:
+            name, number = software
+            named = {"client_software_name": name, "client_software_version": number}
+            self.driven.up(request(18, 3, 1, **named))
             self.driven.down(versions_answer(3, 1, BROKERS[release]))
         self.driven.to_client.clear()
         self.driven.to_broker.clear()
@@ -218,7 +221,7 @@ def test_byte_by_byte(release: str, asked: int, sent: int) -> None:
 
 
 def test_a_consumer_that_named_no_software_is_sent_there_too() -> None:
-    scene = Scene("3.6", 11, 11, software=False)
+    scene = Scene("3.6", 11, 11, software=None)
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
 
 
@@ -350,6 +353,39 @@ def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() ->
     scene.clock.now += 1
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
     assert scene.route.rack_traffic.read == {("b", "b"): 2 * len(scene.got(_RECORDS, {}))}
+
+
+def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> None:
+    """A consumer would go on to read from what lags, for the pause to which looks have grown."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    for _ in range(9):
+        scene.fetch(_RECORDS)
+        scene.clock.now += 2
+    _learn(scene.view, "3.6", 1, 3)
+    # The first response may be of another partition.
+    scene.fetch([])
+    scene.clock.now += 0.3
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
+
+
+def test_a_follower_names_itself_in_each_response_to_who_would_go_back_to_the_leader() -> None:
+    """kafka-python 3.0.12 drops the replica at a response that names none; it names itself so that
+    the records keep coming from there."""
+    scene = Scene("3.6", 12, 12, software=_KAFKA_PYTHON)
+    scene.route.broker.node = CLOSE
+    for _ in range(20):
+        assert scene.fetch(BOTH) == scene.got(BOTH, {0: CLOSE, 1: CLOSE})
+    assert scene.route.rack_traffic.outcomes == {Outcome.FOLLOWER: 40}
+    assert scene.named == []
+    _learn(scene.view, "3.6", 1, 3)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
+
+
+def test_in_observe_a_follower_does_not_name_itself() -> None:
+    scene = Scene("3.6", 12, 12, software=_KAFKA_PYTHON, mode=Mode.OBSERVE)
+    scene.route.broker.node = CLOSE
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
 
 
 def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:

@@ -3,12 +3,19 @@
 KIP-392 has the leader name it. What is named here must hold for every client: Java, kafka-python
 and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
 franz-go skip these, and read them again from the replica. So a response may have both.
+
+kafka-python goes back to the leader at each response that names none (3.0.12,
+``update_preferred_read_replica``). So a follower in its rack names itself to it.
 """
 
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
+
+#: Clients that go back to the leader at a response that names no replica, by what they call
+#: themselves (KIP-511).
+_FORGETFUL: Final = "kafka-python"
 
 
 class Outcome(StrEnum):
@@ -47,10 +54,14 @@ class Known(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same."""
+    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same.
+
+    ``forgets``: it goes back to the leader at a response that names no replica.
+    """
 
     rack: str
     identity: bytes
+    forgets: bool = False
 
 
 class Choice(NamedTuple):
@@ -71,15 +82,17 @@ def closest(
     """Return which node the broker ``own`` is to name to a consumer that has asked it.
 
     A follower names one too: a leader that became one may go on to be asked (brokers of 2.4 forget
-    the epochs of a fetch session, KAFKA-9338). ``rack_of``: "" where it is not known. ``alive``:
-    whether clients find a node. ``lately``: nodes that were named for this partition to this
-    consumer, which has come back since.
+    the epochs of a fetch session, KAFKA-9338). It names itself to a consumer that forgets it.
+    ``rack_of``: "" where it is not known. ``alive``: whether clients find a node. ``lately``: nodes
+    that were named for this partition to this consumer, which has come back since.
     """
     rack, leads, serves = rack_of(own), own == known.leader, own in (known.leader, *known.in_sync)
     if serves and not rack:
         return Choice(None, Outcome.NO_RACK)
     if serves and rack == consumer.rack:
-        return Choice(None, Outcome.SAME_RACK if leads else Outcome.FOLLOWER)
+        if leads:
+            return Choice(None, Outcome.SAME_RACK)
+        return Choice(own if consumer.forgets else None, Outcome.FOLLOWER)
     fitting = [
         node
         for node in known.in_sync
@@ -91,6 +104,14 @@ def closest(
     if not serves and known.leader not in lately:
         return Choice(known.leader, Outcome.RETURNED)
     return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
+
+
+def forgets(software: str) -> bool:
+    """Whether a client goes back to the leader at a response that names no replica.
+
+    ``software``: as name/version, "" if it has not said.
+    """
+    return software.partition("/")[0] == _FORGETFUL
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from leader_hints.core.replicas.closest_replica import (
     Known,
     Outcome,
     closest,
+    forgets,
     may_be_deleted,
 )
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
@@ -31,7 +32,7 @@ _AVOIDABLE = (Outcome.NAMED, Outcome.PAUSED)
 class Placement:
     """What is named to the client of one link."""
 
-    __slots__ = ("_again_at", "_consumer", "_link", "_named", "_pause", "_read")
+    __slots__ = ("_again_at", "_changes", "_consumer", "_link", "_named", "_pause", "_read")
 
     def __init__(self, link: LinkState) -> None:
         self._link = link
@@ -40,6 +41,8 @@ class Placement:
         #: When the next response is looked at, and how long after this one.
         self._again_at = 0.0
         self._pause = _LOOK_AGAIN
+        #: Of the replicas in sync, when it was looked last.
+        self._changes = 0
         self._read: BytesRead | None = None
 
     def look(
@@ -63,6 +66,10 @@ class Placement:
         if view is None or node is None:
             return None
         now = view.now
+        if view.in_sync_changes != self._changes:
+            # Perhaps of what this client reads: to be left, or to be named.
+            self._changes = view.in_sync_changes
+            self._again_at, self._pause = now, _LOOK_AGAIN
         # Where it is only observed, all that crosses is looked at: it is counted.
         if now < self._again_at and (mode is Mode.ON or rack == own):
             return None
@@ -115,15 +122,16 @@ class Placement:
             self._read.add(offered.topic, offered.size, avoidable=avoidable)
         if chosen is None:
             return NONE
-        if self._named is None:
-            self._named = NamedReplicas()
-        # Where nobody moves it is reported once.
-        pause = math.inf if observes else PAUSE
-        self._named.add(offered.topic, offered.partition, chosen, now, pause)
-        self._report(offered, chosen, outcome, observed=observes)
+        if chosen != node:
+            if self._named is None:
+                self._named = NamedReplicas()
+            # Where nobody moves it is reported once.
+            pause = math.inf if observes else PAUSE
+            self._named.add(offered.topic, offered.partition, chosen, now, pause)
+            self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
-        # More may be there to be named: at once.
+        # More may be there to be named, and the next response is to name what stays: at once.
         self._again_at, self._pause = now, _LOOK_AGAIN
         return chosen
 
@@ -162,9 +170,10 @@ class Placement:
 
     def _who(self) -> Consumer:
         if self._consumer is None:
-            host, client_id = self._link.client.known_as
+            client = self._link.client
+            host, client_id = client.known_as
             identity = f"{host} {client_id}".encode("utf-8", "surrogatepass")
-            self._consumer = Consumer(self._link.client.rack or "", identity)
+            self._consumer = Consumer(client.rack or "", identity, forgets(client.software))
         return self._consumer
 
     def _report_read(self) -> None:
