@@ -7,7 +7,7 @@ from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Alive, Leader, Term
-from tests.world.product import DEADLINE, KRAFT_DEADLINE, LAG, POLL, Proxy
+from tests.world.product import DEADLINE, KRAFT_DEADLINE, LAG, POLL, SHARED, Proxy
 from tests.world.progress import Nearby, Twin, behind
 from tests.world.rack_readers import FORGETS, RACKS
 from tests.world.wire import Endpoint
@@ -387,7 +387,8 @@ def after_a_rest_hints_are_given(lived: Lived) -> Found:
 
     A client that knows an epoch of a former topic asked the wrong broker before that move as well.
     Its errors are not of the move, and are not held for a second after those before. And where
-    links may keep little, an error may have to do without.
+    links may keep little, an error may have to do without; or where another one in its response had
+    its hint, and waited for it as long as it is to.
     """
     world = lived.world
     if any(at >= CLOSING for proxy in world.proxies for at in proxy.forgone):
@@ -402,9 +403,22 @@ def after_a_rest_hints_are_given(lived: Lived) -> Found:
             and seen.at >= CLOSING
             and _refused_by(world, seen) == node
             and seen.version >= (10 if seen.api == PRODUCE else 16)
+            and not _others_had_waited(world, client, seen)
         ]
         if errors and all(seen.hint is None for seen in errors):
             yield CLOSING, f"no hint of {name}-{partition}, which {node} has lost"
+
+
+def _others_had_waited(world: World, client: Client, seen: Seen) -> bool:
+    """Whether others in the response had their hint, and it was held as long as it may be then."""
+    waited = any(
+        hold.until - hold.since >= SHARED - _EPSILON
+        for proxy in world.proxies
+        for hold in proxy.holds
+        if (hold.client, hold.key) == (client.name, seen.api)
+        and seen.asked_at <= hold.since <= hold.until <= seen.at
+    )
+    return waited and any(one.request == seen.request and one.hint for one in client.seen)
 
 
 def _refused_by(world: World, seen: Seen) -> int | None:
