@@ -13,7 +13,7 @@ from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import Hints
 from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import until
-from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, PLAIN_24, PLAIN_28
+from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
 from tests.real.test_client_families import need_go
 
 LEADER, OTHER, CLOSE = 1, 2, 3
@@ -99,31 +99,6 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
             consumer.stop()
     share = same / (same + crossing)
     assert share >= 0.95, f"{share:.1%} of {same + crossing} bytes were read in the rack"
-
-
-@pytest.mark.parametrize("cluster", [KRAFT_36], indirect=True)
-def test_kafka_python_stays_in_its_rack(
-    cluster: RealCluster,
-    admin: ClusterAdmin,
-    clients: Callable[[str], ClientProcess],
-    new_topic: Callable[[str], str],
-    tmp_path: Path,
-) -> None:
-    """It goes back to the leader at a response that names no replica: the follower names itself."""
-    topic = new_topic("closest-forgets")
-    admin.move_leader(topic, to=LEADER)
-    fleet = _fleet(cluster, tmp_path)
-    with fleet.proxies:
-        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, rate=200, size=1000))
-        consumer = clients(KAFKA_PYTHON).consume(
-            ConsumerSpec(fleet.bootstrap, topic, settings={"client.rack": RACKS[CLOSE]})
-        )
-        fleet.wait_read_nearby(100_000)
-        same, crossing = fleet.wait_read_nearby(1_000_000)
-        producer.stop()
-        check_consumed(admin, consumer)
-        consumer.stop()
-    assert crossing == 0, f"{crossing} bytes crossed beside {same}"
 
 
 @pytest.fixture

@@ -15,16 +15,13 @@ from tests.world.wire import Endpoint, Result
 #: The rack of each node, as the proxies' configuration has it.
 RACKS: Final = {node: f"rack-{node}" for node in NODES}
 #: One in each rack: such as use records beside a named replica, and such as skip them.
-READING_KINDS: Final = ("java", "librdkafka", "kafka-python")
-#: Goes back to the leader at a response that names no replica.
-FORGETS: Final = "kafka-python"
+READING_KINDS: Final = ("java", "librdkafka", "unhinted")
 
 
 class Naming(NamedTuple):
     """A replica was named: ``node``, by an answer from ``endpoint`` with an ``error`` or none.
 
     ``connection``: which of the reader's, by number. ``leader``: as the reader knew then.
-    ``itself``: whether it is the node that was asked.
     """
 
     at: float
@@ -34,7 +31,6 @@ class Naming(NamedTuple):
     connection: int
     leader: int
     error: int
-    itself: bool
 
 
 class RackReader(Client):
@@ -78,12 +74,11 @@ class RackReader(Client):
                     id(connection),
                     leader.node,
                     result.error,
-                    self._endpoints.get(result.preferred) == connection.endpoint,
                 )
             )
             self._say(f"{self.name} is told to read {place[0]}-{place[1]} from {result.preferred}")
             self.replicas[place] = result.preferred, leader.node
-        elif result.error or self.kind.name == FORGETS:
+        elif result.error:
             self.replicas.pop(place, None)
 
     def lost(self, connection: _Connection) -> None:

@@ -9,7 +9,7 @@ from tests.world.model.releases import PRODUCE
 from tests.world.model.truth import Alive, Leader, Term
 from tests.world.product import DEADLINE, KRAFT_DEADLINE, LAG, POLL, SHARED, Proxy
 from tests.world.progress import Nearby, Twin, behind
-from tests.world.rack_readers import FORGETS, RACKS
+from tests.world.rack_readers import RACKS
 from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
@@ -454,8 +454,7 @@ def clients_go_on(lived: Lived) -> Found:
 def replicas_are_named_rightly(lived: Lived) -> Found:
     """A replica that is named is a follower in the reader's rack, and in sync once that is known;
     or it is the leader, named by a follower that is not. Nothing is named with an error, and none
-    twice on one connection: a world is shorter than the pause. A follower names itself again and
-    again to one who would go back to the leader, and to nobody else.
+    twice on one connection: a world is shorter than the pause.
     """
     world = lived.world
     for reader in world.rack_readers:
@@ -469,10 +468,7 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
                 yield naming.at, f"{text}, with error {naming.error}"
             if RACKS[naming.node] != reader.rack and naming.node not in led:
                 yield naming.at, f"{text}, which is in another rack and never led"
-            if naming.itself:
-                if reader.kind.name != FORGETS:
-                    yield naming.at, f"{text}, which it reads from"
-            elif (naming.connection, naming.place, naming.node) in named:
+            if (naming.connection, naming.place, naming.node) in named:
                 yield naming.at, f"{text}, again"
             named.add((naming.connection, naming.place, naming.node))
             lags = naming.node == world.lags and naming.at >= AWAKE

@@ -14,13 +14,12 @@ from leader_hints.core.replicas.closest_replica import (
     Known,
     Outcome,
     closest,
-    forgets,
     may_be_deleted,
+    stays_at_replicas,
 )
 
 RACKS = {1: "a", 2: "b", 3: "b", 4: "c"}
 IN_B = Consumer("b", b"host client")
-FORGETS = Consumer("b", b"", forgets=True)
 
 
 def _closest(
@@ -59,10 +58,6 @@ def _closest(
         (2, (1, 2), {}, Choice(None, Outcome.FOLLOWER)),
         (2, (1,), {}, Choice(1, Outcome.RETURNED)),
         (2, (1,), {"lately": (1,)}, Choice(None, Outcome.PAUSED)),
-        # It names itself to one that would go back to the leader; the leader does not.
-        (2, (1, 2), {"consumer": FORGETS}, Choice(2, Outcome.FOLLOWER)),
-        (2, (1,), {"consumer": FORGETS}, Choice(1, Outcome.RETURNED)),
-        (1, (1, 2), {"consumer": FORGETS._replace(rack="a")}, Choice(None, Outcome.SAME_RACK)),
         # In another rack it names one as well: a former leader may go on to be asked (KAFKA-9338).
         (4, (1, 2, 4), {}, Choice(2, Outcome.NAMED)),
         (4, (1, 4), {}, Choice(None, Outcome.NO_REPLICA)),
@@ -78,13 +73,15 @@ def test_the_rule(
 
 @pytest.mark.parametrize(
     ("software", "expected"),
-    [("kafka-python/3.0.12", True), ("kafka-python", True), ("confluent-kafka-python/2.16", False)],
+    [
+        ("kafka-python/3.0.12", False),
+        ("kafka-python", False),
+        ("confluent-kafka-python/2.16", True),
+    ],
 )
-def test_who_goes_back_to_the_leader_unless_a_replica_is_named(
-    software: str, expected: bool
-) -> None:
-    assert forgets(software) is expected
-    assert not forgets("")
+def test_who_stays_at_a_replica_that_was_named(software: str, expected: bool) -> None:
+    assert stays_at_replicas(software) is expected
+    assert stays_at_replicas("")
 
 
 def test_clients_are_spread_and_each_stays_where_it_is() -> None:

@@ -369,23 +369,10 @@ def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> Non
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
 
 
-def test_a_follower_names_itself_in_each_response_to_who_would_go_back_to_the_leader() -> None:
-    """kafka-python 3.0.12 drops the replica at a response that names none; it names itself so that
-    the records keep coming from there."""
-    scene = Scene("3.6", 12, 12, software=_KAFKA_PYTHON)
-    scene.route.broker.node = CLOSE
-    for _ in range(20):
-        assert scene.fetch(BOTH) == scene.got(BOTH, {0: CLOSE, 1: CLOSE})
-    assert scene.route.rack_traffic.outcomes == {Outcome.FOLLOWER: 40}
-    assert scene.named == []
-    _learn(scene.view, "3.6", 1, 3)
-    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
-
-
-def test_in_observe_a_follower_does_not_name_itself() -> None:
-    scene = Scene("3.6", 12, 12, software=_KAFKA_PYTHON, mode=Mode.OBSERVE)
-    scene.route.broker.node = CLOSE
-    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+def test_kafka_python_is_left_at_the_leader() -> None:
+    """3.0.12 comes back at the next response, and raises UnknownBrokerIdError if the replica's
+    broker leaves the cluster before that."""
+    _unnamed(Scene(software=_KAFKA_PYTHON), Outcome.CLIENT)
 
 
 def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:

@@ -4,8 +4,9 @@ KIP-392 has the leader name it. What is named here must hold for every client: J
 and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
 franz-go skip these, and read them again from the replica. So a response may have both.
 
-kafka-python goes back to the leader at each response that names none (3.0.12,
-``update_preferred_read_replica``). So a follower in its rack names itself to it.
+kafka-python is named none. It goes back to the leader at each response that names none (3.0.12,
+``update_preferred_read_replica``). If a follower named itself each time, the consumer would stay;
+but once Metadata has no such broker any more, its ``poll`` raises UnknownBrokerIdError.
 """
 
 from collections.abc import Callable, Collection
@@ -13,9 +14,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from zlib import crc32
 
-#: Clients that go back to the leader at a response that names no replica, by what they call
-#: themselves (KIP-511).
-_FORGETFUL: Final = "kafka-python"
+#: Clients to which no replica is named, by what they call themselves (KIP-511).
+_UNFIT: Final = "kafka-python"
 
 
 class Outcome(StrEnum):
@@ -29,7 +29,7 @@ class Outcome(StrEnum):
     consumer reads the older half of a log whose beginning was deleted; a follower may have deleted
     more. ``SAME_RACK``: this broker leads, in the consumer's rack. ``FOLLOWER``: it is a follower
     there, in sync. ``NO_REPLICA``: no replica in sync is in the rack. ``PAUSED``: those that are
-    were named lately, and the consumer has come back.
+    were named lately, and the consumer has come back. ``CLIENT``: the client would not stay there.
     """
 
     NAMED = "named"
@@ -44,6 +44,7 @@ class Outcome(StrEnum):
     FOLLOWER = "follower in sync"
     NO_REPLICA = "no replica"
     PAUSED = "paused"
+    CLIENT = "client"
 
 
 class Known(NamedTuple):
@@ -54,14 +55,10 @@ class Known(NamedTuple):
 
 
 class Consumer(NamedTuple):
-    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same.
-
-    ``forgets``: it goes back to the leader at a response that names no replica.
-    """
+    """A consumer: ``rack`` as it names it; ``identity``: by which it is spread, always the same."""
 
     rack: str
     identity: bytes
-    forgets: bool = False
 
 
 class Choice(NamedTuple):
@@ -82,17 +79,15 @@ def closest(
     """Return which node the broker ``own`` is to name to a consumer that has asked it.
 
     A follower names one too: a leader that became one may go on to be asked (brokers of 2.4 forget
-    the epochs of a fetch session, KAFKA-9338). It names itself to a consumer that forgets it.
-    ``rack_of``: "" where it is not known. ``alive``: whether clients find a node. ``lately``: nodes
-    that were named for this partition to this consumer, which has come back since.
+    the epochs of a fetch session, KAFKA-9338). ``rack_of``: "" where it is not known. ``alive``:
+    whether clients find a node. ``lately``: nodes that were named for this partition to this
+    consumer, which has come back since.
     """
     rack, leads, serves = rack_of(own), own == known.leader, own in (known.leader, *known.in_sync)
     if serves and not rack:
         return Choice(None, Outcome.NO_RACK)
     if serves and rack == consumer.rack:
-        if leads:
-            return Choice(None, Outcome.SAME_RACK)
-        return Choice(own if consumer.forgets else None, Outcome.FOLLOWER)
+        return Choice(None, Outcome.SAME_RACK if leads else Outcome.FOLLOWER)
     fitting = [
         node
         for node in known.in_sync
@@ -106,12 +101,12 @@ def closest(
     return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
 
 
-def forgets(software: str) -> bool:
-    """Whether a client goes back to the leader at a response that names no replica.
+def stays_at_replicas(software: str) -> bool:
+    """Whether a client goes on to read from a replica that was named.
 
     ``software``: as name/version, "" if it has not said.
     """
-    return software.partition("/")[0] == _FORGETFUL
+    return software.partition("/")[0] != _UNFIT
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:

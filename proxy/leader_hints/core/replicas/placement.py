@@ -14,8 +14,8 @@ from leader_hints.core.replicas.closest_replica import (
     Known,
     Outcome,
     closest,
-    forgets,
     may_be_deleted,
+    stays_at_replicas,
 )
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
@@ -122,16 +122,15 @@ class Placement:
             self._read.add(offered.topic, offered.size, avoidable=avoidable)
         if chosen is None:
             return NONE
-        if chosen != node:
-            if self._named is None:
-                self._named = NamedReplicas()
-            # Where nobody moves it is reported once.
-            pause = math.inf if observes else PAUSE
-            self._named.add(offered.topic, offered.partition, chosen, now, pause)
-            self._report(offered, chosen, outcome, observed=observes)
+        if self._named is None:
+            self._named = NamedReplicas()
+        # Where nobody moves it is reported once.
+        pause = math.inf if observes else PAUSE
+        self._named.add(offered.topic, offered.partition, chosen, now, pause)
+        self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
-        # More may be there to be named, and the next response is to name what stays: at once.
+        # More may be there to be named: at once.
         self._again_at, self._pause = now, _LOOK_AGAIN
         return chosen
 
@@ -145,6 +144,8 @@ class Placement:
         traffic.selector |= offered.preferred != NONE
         if traffic.selector:
             return None, Outcome.SELECTOR
+        if not stays_at_replicas(self._link.client.software):
+            return None, Outcome.CLIENT
         leader, in_sync = view.leader(topic, partition), view.in_sync(topic, partition)
         if leader is None or leader.node < 0 or not in_sync or view.in_doubt(topic, partition):
             return None, Outcome.UNKNOWN
@@ -170,10 +171,9 @@ class Placement:
 
     def _who(self) -> Consumer:
         if self._consumer is None:
-            client = self._link.client
-            host, client_id = client.known_as
+            host, client_id = self._link.client.known_as
             identity = f"{host} {client_id}".encode("utf-8", "surrogatepass")
-            self._consumer = Consumer(client.rack or "", identity, forgets(client.software))
+            self._consumer = Consumer(self._link.client.rack or "", identity)
         return self._consumer
 
     def _report_read(self) -> None:
