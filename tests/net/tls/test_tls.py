@@ -911,6 +911,8 @@ async def test_a_load_balancer_says_where_a_client_comes_from(
             client = trio.SSLStream(client, context, server_hostname="localhost")
         answer = _raised(broker)
         assert await exchange(client, ASKED, len(answer)) == answer
+        # Who it is is reported once its broker has served it.
+        await exchange(client, messages.metadata_request(12, 8), 1)
         (seen,) = await until_true(lambda: log.events("client_seen"))
         assert seen["address"] == "192.0.2.1:56324"
         await trio.aclose_forcefully(client)
