@@ -39,7 +39,7 @@ def propagate(
     zookeeper = cluster.mode == "zookeeper"
     replicas = where.replicas[batch.partitions]
     held = np.bincount(replicas[replicas >= 0], minlength=where.brokers)
-    work = held * table.become_ms
+    work: Floats = (held * table.become_ms).astype(np.float64)
     if batch.started >= 0:
         work[batch.started] *= table.started_factor
     if zookeeper:
