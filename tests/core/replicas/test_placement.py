@@ -369,6 +369,13 @@ def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> Non
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
 
 
+def test_a_client_that_goes_on_by_topic_id_is_not_named_the_same_replica_again() -> None:
+    scene = Scene("3.6", 12, 12)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
+    scene.asked, scene.sent = 16, 15
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+
+
 def test_kafka_python_is_left_at_the_leader() -> None:
     """3.0.12 comes back at the next response, and raises UnknownBrokerIdError if the replica's
     broker leaves the cluster before that."""

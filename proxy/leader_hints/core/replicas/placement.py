@@ -126,7 +126,8 @@ class Placement:
             self._named = NamedReplicas()
         # Where nobody moves it is reported once.
         pause = math.inf if observes else PAUSE
-        self._named.add(offered.topic, offered.partition, chosen, now, pause)
+        name = route.broker.topic_name(offered.topic)
+        self._named.add(name, offered.partition, chosen, now, pause)
         self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
@@ -154,7 +155,7 @@ class Placement:
             return None, Outcome.MOVED
         endpoints, lately = broker.endpoints, frozenset[int]()
         if self._named is not None:
-            lately = self._named.lately(topic, partition, now)
+            lately = self._named.lately(broker.topic_name(topic), partition, now)
         choice = closest(
             node,
             Known(leader.node, in_sync),
