@@ -127,11 +127,16 @@ def hint_is_not_over(lived: Lived) -> Found:
         limited = by_id and not itself
         if limited or world.just_learnt(seen, refusal):
             continue
-        terms = [
+        of_topic = [
             term
             for term in world.truth.terms(seen.name, seen.place[1])
-            if term.leader == seen.hint and term.incarnation >= refusal.incarnation
+            if term.incarnation >= refusal.incarnation
         ]
+        terms = [term for term in of_topic if term.leader == seen.hint]
+        # Its epoch has risen since, but it leads.
+        leader = seen.hint.node
+        if any(t.leader.node == leader and t.since <= refusal.at < t.until for t in of_topic):
+            continue
         # A broker that has not learnt yet that a topic was recreated knows a higher epoch.
         newest = (refusal.incarnation, refusal.known)
         if any((term.incarnation, seen.hint.epoch) >= newest for term in terms):

@@ -369,6 +369,22 @@ def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> Non
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
 
 
+def test_partitions_of_every_second_response_are_looked_at_too() -> None:
+    """A consumer may ask for some of its partitions in one request, and for others in the next."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    for _ in range(9):
+        scene.fetch(_RECORDS)
+        scene.fetch([(1, 0, bytes(80))])
+        scene.clock.now += 6
+    in_sync = struct.pack(">2i", 1, 3)
+    topic_id, name = next(iter(NAMES.items()))
+    scene.view.learn(TopicMetadata(0, name, topic_id, (Led(1, OWN, 6),), (in_sync,)), OWN)
+    scene.fetch(_RECORDS)
+    scene.fetch([(1, 0, bytes(80))])
+    assert scene.named == [(1, OWN, False)]
+
+
 def test_a_client_that_goes_on_by_topic_id_is_not_named_the_same_replica_again() -> None:
     scene = Scene("3.6", 12, 12)
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
@@ -442,7 +458,7 @@ def test_where_it_is_observed_and_the_rack_is_the_same_topics_are_known_too() ->
         scene.fetch(BOTH)
     scene.driven.link.close()
     assert scene.reads == [(scene.topics(11)[0], "a", "a", 9 * len(scene.got(BOTH, {})), 0)]
-    assert scene.route.rack_traffic.outcomes == {Outcome.SAME_RACK: 2}
+    assert scene.route.rack_traffic.outcomes == {Outcome.SAME_RACK: 2 * 4}
 
 
 def test_racks_that_no_broker_has_are_counted_together() -> None:
