@@ -16,7 +16,8 @@ WORKERS ?= 2
 UNIT_WORKERS ?= 3
 # Folders whose tests test-rest runs.
 TESTS ?= tests
-# `make test COVERAGE=1` measures which lines and branches run, at twice the time.
+# `make test COVERAGE=1` measures which lines and branches run, but not of all tests: see
+# tests/conftest.py.
 MEASURED := $(if $(COVERAGE),--cov --cov-report=)
 
 # Compiled modules are kept, also where the environment says otherwise: else each process of the
