@@ -108,6 +108,7 @@ class ParentSide:
             said.BrokerWanted: self._broker_wanted,
             said.BrokerServes: self._broker_serves,
             said.BrokerFails: self._broker_fails,
+            said.BrokerMet: self._broker_met,
             said.LinkBegan: lambda worker, began: self.links.began(began.link),
             said.LinkEnded: self._link_ended,
             said.ErrorsCame: self._errors_came,
@@ -234,6 +235,11 @@ class ParentSide:
     def _broker_fails(self, worker: Worker, told: said.BrokerFails) -> None:
         route = self._routes[told.route]
         self._reach.fails(route, self._upstream(route), told.error)
+
+    def _broker_met(self, worker: Worker, told: said.BrokerMet) -> None:
+        route = self._routes[told.route]
+        if route.broker.plan is None:
+            route.broker.meet(told.maxima)
 
     def _link_ended(self, worker: Worker, told: said.LinkEnded) -> None:
         self._hold_timer.forget(told.link)

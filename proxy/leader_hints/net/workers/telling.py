@@ -3,7 +3,8 @@
 A worker that begins gets all of it; after that each change, in the order in which it came.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -48,6 +49,7 @@ class Telling:
         self.waits: Callable[[], None] = lambda: None
         for route in routes:
             route.broker.changed = _Changed(self, route)
+            route.broker.met = partial(self._met, route)
             self.broker_changed(route)
 
     def flush(self) -> None:
@@ -106,6 +108,9 @@ class Telling:
         views = [route.broker.view for route in self._routes]
         for gone in [v for v in self._followed.values() if not any(v is one for one in views)]:
             self._leave(gone)
+
+    def _met(self, route: Route, _: Mapping[int, int]) -> None:
+        self.broker_changed(route)
 
     def added(self, view: LeaderView, name: str, topic_id: bytes) -> None:
         """Send a topic, with others that come in the same step."""
