@@ -359,6 +359,16 @@ async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: M
     assert hall.timer.queue.held == seat.worker.links == hall.route.traffic.links_open == 0
 
 
+async def test_a_worker_that_begins_is_sent_what_is_known_in_short_steps() -> None:
+    hall = _hall()
+    hall.meet()
+    for number in range(20_000):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}", topic_id=topic_id(number + 1))
+    worker = Worker(1, lambda message, sock: None)
+    hall.side.telling.flush()
+    assert most_lines(hall.side.joining(worker)) < 15_000
+
+
 async def test_the_end_of_a_link_costs_the_same_however_many_are_held(
     mock_clock: MockClock,
 ) -> None:

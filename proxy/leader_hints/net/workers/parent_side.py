@@ -156,9 +156,13 @@ class ParentSide:
     def joining(self, worker: Worker) -> Iterator[None]:
         """Do so in steps."""
         self._workers[worker] = JudgedHolds(self._hold_timer.submit, worker.send)
-        for number, message in enumerate(self.telling.all(), 1):
-            worker.send(message)
-            if number % _TOLD_AT_ONCE == 0:
+        left = _TOLD_AT_ONCE
+        for message in self.telling.all():
+            if message is not None:
+                worker.send(message)
+                left -= 1
+            if message is None or not left:
+                left = _TOLD_AT_ONCE
                 yield
         worker.told = True
 
