@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from leader_hints.apis.fetch_request import (
     SMALL,
     Asker,
+    read_asked,
     read_asker,
     read_changes,
     read_rack,
@@ -77,6 +78,20 @@ def test_reads_session_epochs_and_replica(entity: Entity, client_id: str | None)
     st.sampled_from(range(11, 18)).flatmap(lambda v: entities(request_type(ApiKey.FETCH, v))),
     st.none() | st.text(max_size=200),
 )
+def test_reads_session_and_epochs_of_consumers(entity: Entity, client_id: str | None) -> None:
+    session_id, asked = read_asked(memoryview(request_frame(entity, 5, client_id)))
+    assert session_id == entity.session_id
+    assert {(t, p): epoch for t, epochs in asked.items() for p, epoch in epochs.items()} == {
+        (_topic(topic, entity.__version__), p.partition): p.current_leader_epoch
+        for topic in entity.topics
+        for p in topic.partitions
+    }
+
+
+@given(
+    st.sampled_from(range(11, 18)).flatmap(lambda v: entities(request_type(ApiKey.FETCH, v))),
+    st.none() | st.text(max_size=200),
+)
 def test_reads_the_rack_of_consumers(entity: Entity, client_id: str | None) -> None:
     replica = entity.replica_id if entity.__version__ < 15 else entity.replica_state.replica_id
     # From v15 on a replica is known by its tag, which kio leaves out where nothing is in it.
@@ -133,6 +148,13 @@ def test_every_truncation_is_reported(entity: Entity) -> None:
         for read in (read_session, read_changes):
             with pytest.raises(Truncated):
                 read(begun)
+
+
+@given(st.integers(11, 17), st.binary(max_size=150))
+def test_any_bytes_give_epochs_or_a_wire_error(version: int, raw: bytes) -> None:
+    head = fetch_request(version, 1, {})[:12]
+    with contextlib.suppress(WireError):
+        read_asked(memoryview(head + raw))
 
 
 @given(st.integers(12, 17), st.binary(max_size=150))

@@ -414,7 +414,9 @@ class Client:
         """Return the node that is asked for a partition."""
         return leader
 
-    def _takes(self, connection: _Connection, place: tuple[str, int], result: Result) -> None:
+    def _takes(
+        self, connection: _Connection, asked: _Asked, place: tuple[str, int], result: Result
+    ) -> None:
         """Take what an answer says of a partition besides errors and hints."""
 
     # Connections.
@@ -639,7 +641,7 @@ class Client:
             assert result.place in asked.epochs, "it was not asked for"
             work = self.work[place]
             work.busy = False
-            self._takes(connection, place, result)
+            self._takes(connection, asked, place, result)
             if not result.error:
                 work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
                 work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)

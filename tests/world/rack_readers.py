@@ -6,7 +6,7 @@ They are no clients whose progress is compared: what a follower serves comes lat
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tests.world.clients import KINDS, Client, _Connection
+from tests.world.clients import KINDS, Client, _Asked, _Connection
 from tests.world.happenings import NODES
 from tests.world.model.releases import FETCH
 from tests.world.model.truth import NO_LEADER
@@ -22,7 +22,8 @@ READING_KINDS: Final = ("java", "librdkafka", "unhinted")
 class Naming(NamedTuple):
     """A replica was named: ``node``, by an answer from ``endpoint`` with an ``error`` or none.
 
-    ``connection``: which of the reader's. ``leader``: as the reader knew then.
+    ``connection``: which of the reader's. ``leader``: as the reader knew then; ``epoch``: with
+    which it had asked.
     """
 
     at: float
@@ -31,6 +32,7 @@ class Naming(NamedTuple):
     endpoint: Endpoint
     connection: _Connection
     leader: int
+    epoch: int
     error: int
 
 
@@ -64,7 +66,9 @@ class RackReader(Client):
         self.replicas.pop(place, None)
         return leader
 
-    def _takes(self, connection: _Connection, place: tuple[str, int], result: Result) -> None:
+    def _takes(
+        self, connection: _Connection, asked: _Asked, place: tuple[str, int], result: Result
+    ) -> None:
         self.shown[place] = self.now
         known = self.work[place].leader
         # It may have learnt meanwhile that there is none.
@@ -78,6 +82,7 @@ class RackReader(Client):
                     connection.endpoint,
                     connection,
                     leader,
+                    asked.epochs[result.place],
                     result.error,
                 )
             )

@@ -6,10 +6,10 @@ from typing import Final, NamedTuple
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.model.truth import Alive, Leader, Term
+from tests.world.model.truth import Alive, Leader, Term, Topic
 from tests.world.product import DEADLINE, KRAFT_DEADLINE, LAG, POLL, SHARED, Proxy
 from tests.world.progress import Nearby, Twin, behind
-from tests.world.rack_readers import RACKS
+from tests.world.rack_readers import RACKS, Naming
 from tests.world.wire import Endpoint
 from tests.world.world import AWAKE, CLOSING, END, LOOK, PAUSE, World
 
@@ -458,8 +458,9 @@ def clients_go_on(lived: Lived) -> Found:
 
 def replicas_are_named_rightly(lived: Lived) -> Found:
     """A replica that is named is a follower in the reader's rack, and in sync once that is known;
-    or it is the leader, named by a follower that is not. Nothing is named with an error, and none
-    twice on one connection: a world is shorter than the pause.
+    or it is the leader, named by a follower that is not. It has a replica of what the reader reads,
+    as far as the reader's epoch shows that. Nothing is named with an error, and none twice on one
+    connection: a world is shorter than the pause.
     """
     world = lived.world
     for reader in world.rack_readers:
@@ -473,6 +474,8 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
                 yield naming.at, f"{text}, with error {naming.error}"
             if RACKS[naming.node] != reader.rack and naming.node not in led:
                 yield naming.at, f"{text}, which is in another rack and never led"
+            if naming.node not in _replicas(world, naming):
+                yield naming.at, f"{text}, which has no replica of it"
             incarnations = {term.incarnation for term in terms if term.since <= naming.at}
             what = naming.connection, naming.place, max(incarnations, default=0), naming.node
             if what in named:
@@ -481,6 +484,22 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
             lags = naming.node == world.lags and naming.at >= AWAKE
             if lags and not _has_led(world, naming.place, naming.at):
                 yield naming.at, f"{text}, which is out of sync"
+
+
+def _replicas(world: World, naming: Naming) -> set[int]:
+    """Return who has replicas of the topics of a name that have had the reader's epoch by then."""
+    name, partition = naming.place
+    topics = {
+        record.number: record.replicas
+        for at, record in world.truth.log
+        if isinstance(record, Topic) and record.name == name and at <= naming.at
+    }
+    return {
+        node
+        for term in world.truth.terms(name, partition)
+        if term.leader.epoch == naming.epoch and term.since <= naming.at
+        for node in topics[term.incarnation][partition]
+    }
 
 
 def readers_leave_what_is_out_of_sync(lived: Lived) -> Found:

@@ -227,6 +227,27 @@ def read_changes(frame: memoryview) -> Changes:
     return Changes(asked, at_once(_read_forgotten(reader, version)))
 
 
+def read_asked(frame: memoryview) -> tuple[int, Asked]:
+    """Return the session of a request of v11 to v17, and the leader epochs that it names.
+
+    :raises WireError: the request is not well formed up to there, or has very many topics.
+    """
+    if frame[_VERSION_AT] > _OLD:
+        return read_session(frame)[0], read_changes(frame).asked
+    reader = Reader(frame, read_request_header(frame).body + _INT32.size)
+    at = reader.at
+    reader.skip(_FIXED.size)
+    *_, session_id, _ = _FIXED.unpack_from(frame, at)
+    asked: Asked = {}
+    width = _ASKED.size - _INT32.size
+    for _ in range(_few_topics(reader.array(_SMALLEST_TOPIC))):
+        epochs = asked.setdefault(reader.string() or "", {})
+        count, at = reader.array(width), reader.at
+        reader.skip(width * count)
+        epochs.update(_EPOCH.unpack_from(frame, at + width * number) for number in range(count))
+    return session_id, asked
+
+
 def read_asker(frame: memoryview) -> Asker:
     """Return the replica id and session of a request of v4 to v17; ``frame`` may end there.
 

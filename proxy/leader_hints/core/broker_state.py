@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, ClassVar
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.cluster.leader_view import LeaderView
-from leader_hints.core.versions.plan import Plan
+from leader_hints.core.versions.plan import Plan, plan_for
 
 #: What says which broker of which cluster it is.
 _PLACE = frozenset({"view", "node"})
@@ -42,7 +42,8 @@ class BrokerState:
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
     topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``maxima``: by API key the newest versions of its newest answer. ``changed``: called when links
-    are served differently from now on, in all processes that have links of the route.
+    are served differently from now on, in all processes that have links of the route. ``met``:
+    called with what a link's broker has answered, if that is news to the others of them.
     ``placements``: how often the ``view`` or the ``node`` of any broker became another one, so that
     what is looked up by these can be kept until then.
 
@@ -52,6 +53,7 @@ class BrokerState:
     placements: ClassVar[int] = 0
 
     changed: Callable[[], None] | None = None
+    met: Callable[[Mapping[int, int]], None] | None = None
     maxima: Mapping[int, int] = field(default_factory=dict)
     plan: Plan | None = None
     former_plan: Plan | None = None
@@ -90,6 +92,17 @@ class BrokerState:
             self.former_plan = self.plan
         self.plan = None
         self.reachable = False
+
+    def meet(self, maxima: Mapping[int, int]) -> None:
+        """Take it that a link's broker has answered so, while there is no ``plan``.
+
+        The client's other links may keep to what that one is offered.
+        """
+        if self.former_plan is None or maxima != self.maxima:
+            self.maxima = maxima
+            self.former_plan = plan_for(maxima)
+            if self.met is not None:
+                self.met(maxima)
 
     @property
     def kraft(self) -> bool:

@@ -1,6 +1,9 @@
 """The versions that a link's client asks are noted, once the broker has answered some request."""
 
+import pytest
+
 from leader_hints.apis.keys import ApiKey
+from leader_hints.core.events import ClientSeen
 from leader_hints.core.versions.asked_versions import ClientName
 from tests.apis.messages import element, plain, request_type
 from tests.core.brokers import route_before
@@ -91,3 +94,59 @@ def test_a_client_that_was_not_authenticated_leaves_nothing() -> None:
     driven.down(answer(17, 1, 50))
     assert not _asked(driven)
     assert not [*driven.link.state.route.asked.changes("r")]
+
+
+def _begins_sasl(driven: Driven) -> None:
+    driven.up(request(18, 3, 1, **_SARAMA) + request(17, 1, 2, mechanism="PLAIN"))
+    driven.down(versions_answer(3, 1, {}) + answer(17, 1, 2))
+
+
+def test_a_client_that_its_broker_refuses_leaves_nothing() -> None:
+    """After SaslHandshake v1 a broker answers one request with an error, and ends the connection:
+    SaslServerAuthenticator."""
+    driven = Driven(route())
+    _begins_sasl(driven)
+    driven.up(produce_request(7, 3) + produce_request(3, 4, acks=0))
+    driven.down(produce_answer(7, 3, {0: 34}))
+    driven.up(produce_request(3, 5, acks=0))
+    driven.link.responses.ended()
+    driven.link.close()
+    assert not _asked(driven)
+    assert driven.link.state.events == []
+
+
+def test_behind_sasl_all_is_noted_once_two_requests_were_answered() -> None:
+    driven = Driven(route())
+    _begins_sasl(driven)
+    driven.up(produce_request(7, 3))
+    driven.down(produce_answer(7, 3, {0: 0}))
+    assert not _asked(driven)
+    driven.up(request(_HEARTBEAT, 0, 4))
+    driven.down(answer(_HEARTBEAT, 0, 4))
+    asked = {ApiKey.PRODUCE: (7, 7), _HEARTBEAT: (0, 0)}
+    assert _asked(driven) == {ClientName("sarama/1.27.0", "c"): asked}
+    assert [type(event) for event in driven.link.state.events] == [ClientSeen]
+
+
+def test_a_client_that_asks_one_kind_of_thing_behind_sasl_is_reported_once() -> None:
+    driven = Driven(route())
+    _begins_sasl(driven)
+    for number in range(4):
+        driven.up(produce_request(7, number))
+        driven.down(produce_answer(7, number, {0: 0}))
+    assert _asked(driven) == {ClientName("sarama/1.27.0", "c"): {ApiKey.PRODUCE: (7, 7)}}
+    assert [type(event) for event in driven.link.state.events] == [ClientSeen]
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_one_answer_behind_sasl_is_enough_where_the_client_ends_first(resets: bool) -> None:
+    """As commands do that ask each broker for one thing."""
+    driven = Driven(route())
+    _begins_sasl(driven)
+    driven.up(request(_HEARTBEAT, 0, 3))
+    driven.down(answer(_HEARTBEAT, 0, 3))
+    if not resets:
+        driven.link.requests.ended()
+        driven.link.responses.ended()
+    driven.link.close()
+    assert _asked(driven) == {ClientName("sarama/1.27.0", "c"): {_HEARTBEAT: (0, 0)}}

@@ -248,8 +248,10 @@ def test_what_a_client_says_is_not_reported_before_its_broker_has_served_it() ->
     driven = _driven(route_before("3.6"))
     driven.up(_hello() + request(17, 1, 1, mechanism="PLAIN"))
     driven.down(versions_answer(3, 9, BROKER_3_6) + answer(17, 1, 1))
-    assert driven.link.state.events == []
-    _serve(driven)
+    # After SASL has begun, one answer may be a refusal.
+    for _ in range(2):
+        assert driven.link.state.events == []
+        _serve(driven)
     assert [type(event) for event in driven.link.state.events] == [ClientSeen]
 
 

@@ -26,9 +26,11 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.asked_versions import Origin
+from leader_hints.core.versions.plan import plan_for
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
     BrokerFails,
+    BrokerKnown,
     BrokerMissed,
     BrokerServes,
     BrokerWanted,
@@ -41,9 +43,17 @@ from leader_hints.core.workers.messages import (
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import failed, learn
-from tests.core.samples import BROKER_3_6, topic_id
+from tests.core.links import Driven
+from tests.core.samples import (
+    BROKER_3_6,
+    USES_HINTS,
+    produce_request,
+    request,
+    topic_id,
+    versions_answer,
+)
 from tests.harness.lines import lines_of, most_lines
-from tests.net.workers.sides import LONGEST, Hall
+from tests.net.workers.sides import LONGEST, Hall, Seat
 from tests.settings.samples import settings_of
 
 
@@ -173,6 +183,54 @@ async def test_a_lost_connection_leaves_the_former_plan() -> None:
         assert seat.route.broker.former_plan == hall.route.broker.former_plan is not None
 
 
+def _asks_versions(seat: Seat, maxima: dict[int, int]) -> Driven:
+    link = Driven(seat.route)
+    link.up(request(18, 3, 1, **USES_HINTS))
+    link.down(versions_answer(3, 1, maxima))
+    return link
+
+
+async def test_links_are_lowered_by_what_the_broker_has_answered_at_another_worker() -> None:
+    """Clients share what one link was offered; the proxy's own connection may be late."""
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    old = Driven(other.route)
+    _asks_versions(one, BROKER_3_6)
+    hall.exchange()
+    late = hall.seat(3)
+    hall.exchange()
+    for link in (old, Driven(other.route), Driven(late.route)):
+        link.up(produce_request(10, 1))
+        assert link.to_broker == produce_request(9, 1)
+
+
+async def test_what_many_links_are_answered_is_sent_once() -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    for _ in range(3):
+        _asks_versions(one, BROKER_3_6)
+    one.deliver()
+    assert sum(isinstance(message, BrokerKnown) for message in other.pending()) == 1
+
+
+async def test_what_links_are_answered_counts_until_the_broker_answers_the_proxy() -> None:
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    hall.exchange()
+    older = {**BROKER_3_6, ApiKey.PRODUCE: 8}
+    for maxima in (BROKER_3_6, older):
+        _asks_versions(one, maxima)
+        hall.exchange()
+        assert other.route.link_plan == plan_for(maxima)
+    hall.meet()
+    hall.exchange()
+    _asks_versions(one, older)
+    hall.exchange()
+    assert other.route.link_plan == plan_for(BROKER_3_6)
+
+
 async def test_a_mode_is_the_same_everywhere() -> None:
     hall = _hall()
     seat = hall.seat(1)
@@ -299,6 +357,16 @@ async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: M
     assert hall.timer.queue.held == 2000
     assert most_lines(hall.side.leaving(seat.worker)) < 100_000
     assert hall.timer.queue.held == seat.worker.links == hall.route.traffic.links_open == 0
+
+
+async def test_a_worker_that_begins_is_sent_what_is_known_in_short_steps() -> None:
+    hall = _hall()
+    hall.meet()
+    for number in range(20_000):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}", topic_id=topic_id(number + 1))
+    worker = Worker(1, lambda message, sock: None)
+    hall.side.telling.flush()
+    assert most_lines(hall.side.joining(worker)) < 15_000
 
 
 async def test_the_end_of_a_link_costs_the_same_however_many_are_held(

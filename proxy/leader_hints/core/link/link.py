@@ -81,5 +81,6 @@ class Link:
 
     def close(self) -> None:
         """Give back what the flows have reserved."""
+        self.state.client_ends()
         self.requests.close()
         self.responses.close()

@@ -32,10 +32,12 @@ class LinkState:
 
     ``number``: unique in the process. ``traffic``: counts of the link's route. ``events``: what
     the flows want reported; ``snooped``: Metadata responses that went by, as (version, payload),
-    for the view. What drives the link takes both out.
+    for the view. What drives the link takes both out. ``unproved``: answers that are still to come
+    until it is shown that the broker serves a client that has begun SASL; see :meth:`note_asked`.
     """
 
     __slots__ = (
+        "_first",
         "_reported",
         "_seen",
         "client",
@@ -47,6 +49,7 @@ class LinkState:
         "snooped",
         "topic_ids",
         "traffic",
+        "unproved",
     )
 
     def __init__(self, route: Route, number: int, address: str = "", principal: str = "") -> None:
@@ -63,6 +66,9 @@ class LinkState:
         self._reported: frozenset[str] = frozenset()
         #: Who the client is, until the broker has served it: before that anybody may say anything.
         self._seen: ClientSeen | None = None
+        self.unproved = 0
+        #: What was answered first of that.
+        self._first: RequestPolicy | None = None
 
     def sampled(self, exchange: Exchange, seconds: float) -> None:
         """Report the time of an exchange."""
@@ -113,15 +119,37 @@ class LinkState:
         return self.policies.hintable(key, version)
 
     def note_asked(self, policy: RequestPolicy) -> None:
-        """Note that this client asks what ``policy`` is for, and is not refused."""
+        """Note that this client asks what ``policy`` is for, and is not refused.
+
+        After SaslHandshake v1 a broker answers one request of a client that it has not
+        authenticated, with an error, and closes (SaslServerAuthenticator). So there the first one
+        is noted with the second.
+        """
+        if self.unproved:
+            self._first = self._first or policy
+            return
+        self.client_ends()
+        self._note(policy)
+        if self._seen is not None:
+            self.events.append(self._seen)
+            self._seen = None
+
+    def client_ends(self) -> None:
+        """Note what was answered first as well: the broker has not closed before."""
+        first, self._first = self._first, None
+        if first is not None:
+            self._note(first)
+
+    def broker_ends(self) -> None:
+        """Note nothing of what was answered first: it may have been refused."""
+        self._first = None
+
+    def _note(self, policy: RequestPolicy) -> None:
         policy.noted = True
         client = self.client
         self.route.asked.note(
             client.software, client.id or "", policy.key, policy.version, client.origin
         )
-        if self._seen is not None:
-            self.events.append(self._seen)
-            self._seen = None
 
     def asked_without_name(self) -> None:
         """Note that the client asked for versions in a request that names no software."""

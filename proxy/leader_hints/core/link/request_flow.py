@@ -93,6 +93,11 @@ class RequestFlow(Flow):
         self.unfinished = bool(self._backlog)
         return pieces
 
+    def ended(self) -> Pieces:
+        """See :meth:`leader_hints.core.link.flow.Flow.ended`."""
+        self._link.client_ends()
+        return super().ended()
+
     def close(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.close`."""
         self._steps = None

@@ -42,6 +42,8 @@ _NOTHING = memoryview(b"")
 #: connection, after SaslHandshake v1 with an error first (SaslServerAuthenticator). So any other
 #: answer shows that it serves the client, or authenticates none on this listener; or the link ends.
 _ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_AUTHENTICATE)
+#: As many answers show that it serves one that has begun SASL: one may be a refusal.
+_PROOFS = 2
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768
 #: Bytes of a request that cost as much to read as an error does.
@@ -276,6 +278,11 @@ class ResponseFlow(Flow):
             if not self._owed:
                 self._behind = 0
 
+    def ended(self) -> Pieces:
+        """See :meth:`leader_hints.core.link.flow.Flow.ended`."""
+        self._link.broker_ends()
+        return super().ended()
+
     def close(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.close`."""
         if self.held is not None:
@@ -327,10 +334,14 @@ class ResponseFlow(Flow):
 
     def _note_answered(self, exchange: Exchange) -> None:
         """Note that the broker answers such requests of this client."""
-        if exchange.policy.key not in _ANSWERED_TO_ANYBODY:
+        link, key = self._link, exchange.policy.key
+        if key not in _ANSWERED_TO_ANYBODY:
             self._account.trust()
+            link.unproved = max(link.unproved - 1, 0)
+        elif key == ApiKey.SASL_HANDSHAKE and not self._account.trusted:
+            link.unproved = _PROOFS
         if self._account.trusted:
-            self._link.note_asked(exchange.policy)
+            link.note_asked(exchange.policy)
 
     def _stop_looking(self) -> None:
         self.opaque = True

@@ -25,11 +25,12 @@ class Outcome(StrEnum):
     in sync, and no replica in the rack is. The others leave it as it is: ``ERROR``: the partition
     failed. ``SELECTOR``: brokers of the cluster choose themselves. ``NO_RACK``: this broker's rack
     is not known. ``UNKNOWN``: it is not known which broker this is, which one leads, or what is in
-    sync, or brokers contradict each other. ``MOVED``: the leader has just moved. ``OLDEST``: the
-    consumer reads the older half of a log whose beginning was deleted; a follower may have deleted
-    more. ``SAME_RACK``: this broker leads, in the consumer's rack. ``FOLLOWER``: it is a follower
-    there, in sync. ``NO_REPLICA``: no replica in sync is in the rack. ``PAUSED``: those that are
-    were named lately, and the consumer has come back. ``CLIENT``: the client would not stay there.
+    sync, or only at another leader epoch than the consumer's, or brokers contradict each other.
+    ``MOVED``: the leader has just moved. ``OLDEST``: the consumer reads the older half of a log
+    whose beginning was deleted; a follower may have deleted more. ``SAME_RACK``: this broker leads,
+    in the consumer's rack. ``FOLLOWER``: it is a follower there, in sync. ``NO_REPLICA``: no
+    replica in sync is in the rack. ``PAUSED``: those that are were named lately, and the consumer
+    has come back. ``CLIENT``: the client would not stay there.
     """
 
     NAMED = "named"

@@ -8,6 +8,7 @@ from leader_hints.core.events import ConsumerRead, ReplicaNamed
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.asked_epochs import AskedEpochs
 from leader_hints.core.replicas.bytes_read import BytesRead
 from leader_hints.core.replicas.closest_replica import (
     Consumer,
@@ -19,6 +20,7 @@ from leader_hints.core.replicas.closest_replica import (
 )
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
+from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
 #: Seconds after a leader move for which no replica is named: clients and followers find the leader.
 _SETTLED = 5.0
@@ -86,8 +88,10 @@ class Placement:
         self._row = max(self._row - 1, 0)
         version = exchange.recoded or exchange.policy.sent
 
+        asked = AskedEpochs(exchange, route.sessions, view)
+
         def place(offered: Offered) -> int:
-            return self._place(offered, view, node, places, now)
+            return self._place(offered, asked, view, node, places, now)
 
         scan = PreferredReplicaScan(version, length, place)
         scan.see(frame, 0)
@@ -111,7 +115,13 @@ class Placement:
         return rack if config.racks.has(rack, endpoints) else OTHER
 
     def _place(
-        self, offered: Offered, view: LeaderView, node: int, places: tuple[str, str], now: float
+        self,
+        offered: Offered,
+        asked: AskedEpochs,
+        view: LeaderView,
+        node: int,
+        places: tuple[str, str],
+        now: float,
     ) -> int:
         """Return what is to be named for one partition."""
         route = self._link.route
@@ -119,7 +129,7 @@ class Placement:
         if mode is Mode.OFF:
             # Since the response began.
             return NONE
-        chosen, outcome = self._choose(offered, view, node, now)
+        chosen, outcome = self._choose(offered, asked, view, node, now)
         traffic.outcomes[outcome] += 1
         observes = mode is Mode.OBSERVE
         avoidable = observes and outcome in _AVOIDABLE
@@ -143,7 +153,7 @@ class Placement:
         return chosen
 
     def _choose(
-        self, offered: Offered, view: LeaderView, node: int, now: float
+        self, offered: Offered, asked: AskedEpochs, view: LeaderView, node: int, now: float
     ) -> tuple[int | None, Outcome]:
         broker, topic, partition = self._link.route.broker, offered.topic, offered.partition
         traffic = self._link.route.rack_traffic
@@ -175,7 +185,21 @@ class Placement:
             offered.position, offered.start, offered.high
         ):
             return None, Outcome.OLDEST
+        if choice.node is not None and not self._is_of_now(
+            leader.epoch, asked.of(topic, partition)
+        ):
+            return None, Outcome.UNKNOWN
         return choice
+
+    def _is_of_now(self, known: int, served: int) -> bool:
+        """Whether the epoch of the view is that at which the broker has served the partition.
+
+        ``served``: -1 if that is not known. If it is another one, replicas may be others, too. In a
+        session a broker of 2.4 does not compare it (KAFKA-9338), and may have a newer one.
+        """
+        if served in (UNKNOWN_EPOCH, known):
+            return True
+        return served < known and self._link.policies.plan.rackless is not None
 
     def _who(self) -> Consumer:
         if self._consumer is None:

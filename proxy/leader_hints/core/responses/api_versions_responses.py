@@ -56,8 +56,7 @@ def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange
         maxima = {key: versions.maximum for key, versions in ranges.items()}
         plan = plan_for(maxima, synthetic=link.topic_ids.synthesized)
         if route.broker.plan is None:
-            # The client's other links may keep to what this one is offered.
-            route.broker.former_plan = plan_for(maxima)
+            route.broker.meet(maxima)
         policies.agree(plan if route.config.address_rewriting is None else plan.reading())
         link.topic_ids.agreed()
     if route.mode is Mode.ON:

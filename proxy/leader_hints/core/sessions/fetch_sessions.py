@@ -242,8 +242,10 @@ class FetchSessions:
         while len(self._sessions) > self._capacity or self.weight > self._most_weight:
             self._forget(next(iter(self._sessions)))
 
-    def epochs(self, asked: Asked, session_id: int, failures: Iterable[Failure]) -> list[int]:
-        """Return the epoch that the client used for each failure, -1 where it is not known.
+    def epochs(
+        self, asked: Asked, session_id: int, places: Iterable[Failure | tuple[Topic, int]]
+    ) -> list[int]:
+        """Return the epoch that the client used for each partition, -1 where it is not known.
 
         ``asked``: by its last request.
         """
@@ -252,7 +254,7 @@ class FetchSessions:
         known = self._sessions.get(session_id)
         session = nothing if known is None else known.epochs
         epochs = []
-        for topic, partition, *_ in failures:
+        for topic, partition, *_ in places:
             epoch = asked.get(topic, none).get(partition)
             if epoch is None:
                 epoch = session.get(topic, none).get(partition, UNKNOWN_EPOCH)

@@ -259,6 +259,17 @@ class BrokerFails:
 
 
 @dataclass(frozen=True, slots=True)
+class BrokerMet:
+    """A link's broker has answered which versions it takes, while that was not known.
+
+    ``maxima``: by API key.
+    """
+
+    route: str
+    maxima: dict[int, int]
+
+
+@dataclass(frozen=True, slots=True)
 class LinkBegan:
     """A client was joined to its broker."""
 
@@ -435,6 +446,7 @@ FromWorker = (
     | BrokerWanted
     | BrokerServes
     | BrokerFails
+    | BrokerMet
     | LinkBegan
     | LinkEnded
     | ErrorsCame

@@ -108,6 +108,7 @@ class ParentSide:
             said.BrokerWanted: self._broker_wanted,
             said.BrokerServes: self._broker_serves,
             said.BrokerFails: self._broker_fails,
+            said.BrokerMet: self._broker_met,
             said.LinkBegan: lambda worker, began: self.links.began(began.link),
             said.LinkEnded: self._link_ended,
             said.ErrorsCame: self._errors_came,
@@ -155,9 +156,13 @@ class ParentSide:
     def joining(self, worker: Worker) -> Iterator[None]:
         """Do so in steps."""
         self._workers[worker] = JudgedHolds(self._hold_timer.submit, worker.send)
-        for number, message in enumerate(self.telling.all(), 1):
-            worker.send(message)
-            if number % _TOLD_AT_ONCE == 0:
+        left = _TOLD_AT_ONCE
+        for message in self.telling.all():
+            if message is not None:
+                worker.send(message)
+                left -= 1
+            if message is None or not left:
+                left = _TOLD_AT_ONCE
                 yield
         worker.told = True
 
@@ -234,6 +239,11 @@ class ParentSide:
     def _broker_fails(self, worker: Worker, told: said.BrokerFails) -> None:
         route = self._routes[told.route]
         self._reach.fails(route, self._upstream(route), told.error)
+
+    def _broker_met(self, worker: Worker, told: said.BrokerMet) -> None:
+        route = self._routes[told.route]
+        if route.broker.plan is None:
+            route.broker.meet(told.maxima)
 
     def _link_ended(self, worker: Worker, told: said.LinkEnded) -> None:
         self._hold_timer.forget(told.link)

@@ -3,7 +3,8 @@
 A worker that begins gets all of it; after that each change, in the order in which it came.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from itertools import islice
 
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -28,6 +29,8 @@ from leader_hints.core.workers.messages import (
 )
 
 Send = Callable[[ToWorker], None]
+#: Names to which synthetic ids lead of which one step looks up whether their topics are known.
+_LOOKED_UP_AT_ONCE = 2000
 
 
 class Telling:
@@ -48,6 +51,7 @@ class Telling:
         self.waits: Callable[[], None] = lambda: None
         for route in routes:
             route.broker.changed = _Changed(self, route)
+            route.broker.met = partial(self._met, route)
             self.broker_changed(route)
 
     def flush(self) -> None:
@@ -62,8 +66,9 @@ class Telling:
         self.flush()
         self._to_all(message)
 
-    def all(self) -> Iterator[ToWorker]:
-        """Iterate over all that is known, for a worker that begins.
+    def all(self) -> Iterator[ToWorker | None]:
+        """Iterate over all that is known, for a worker that begins; ``None``: others may have their
+        turn.
 
         Changes may be sent in between: what comes twice does no harm. Nothing that is said here is
         older than they are.
@@ -81,11 +86,11 @@ class Telling:
                 yield message
         for client_id, api, topic, partition in self._recovery.awaited_errors():
             yield ClientFailed("", client_id, api, ((topic, partition),))
+        by_name = {route.name: route.broker for route in self._routes}
         for place, topic, partition in self._recovery.awaited_moves():
-            for route in self._routes:
-                of, node = route.broker.view, route.broker.node
-                if route.name == place and of is not None and node is not None:
-                    yield LeaderCame(of.cluster_id, topic, partition, node)
+            of, node = by_name[place].view, by_name[place].node
+            if of is not None and node is not None:
+                yield LeaderCame(of.cluster_id, topic, partition, node)
 
     def take(self, event: Event) -> None:
         """Tell workers what they need of an event."""
@@ -107,6 +112,9 @@ class Telling:
         for gone in [v for v in self._followed.values() if not any(v is one for one in views)]:
             self._leave(gone)
 
+    def _met(self, route: Route, _: Mapping[int, int]) -> None:
+        self.broker_changed(route)
+
     def added(self, view: LeaderView, name: str, topic_id: bytes) -> None:
         """Send a topic, with others that come in the same step."""
         if self._of != view.cluster_id or len(self._added) >= MOST_ENTRIES:
@@ -126,8 +134,10 @@ class Telling:
             self.say(IdWithheld(view.cluster_id, *client, topic_id))
 
         view.unknown_ids.on_withheld = withheld
+        # Mostly nothing is known yet.
         for message in _of_view(view):
-            self.say(message)
+            if message is not None:
+                self.say(message)
 
     def _leave(self, view: LeaderView) -> None:
         """Tell no more of a view that no route has: it is emptied, and workers drop theirs."""
@@ -181,14 +191,18 @@ def _of_broker(route: Route) -> Iterator[ToWorker]:
     )
 
 
-def _of_view(view: LeaderView) -> Iterator[ToWorker]:
+def _of_view(view: LeaderView) -> Iterator[ToWorker | None]:
     cluster, topics = view.cluster_id, view.topics
     # Some may have been deleted or recreated since.
     known = ((topic.name, topic.id) for topic in [*topics] if topics.has(topic))
     for some in _parts(known):
         yield TopicsAdded(cluster, tuple(some))
-    for name in [name for name in topics.synthetic_names if name not in topics.names]:
-        yield NameSynthesized(cluster, name)
+    for number, name in enumerate([*topics.synthetic_names], 1):
+        if name not in topics.names:
+            yield NameSynthesized(cluster, name)
+        if number % _LOOKED_UP_AT_ONCE == 0:
+            # Nearly all are known by their topics.
+            yield None
     yield _hides(view)
     yield _lacking(view)
     for (host, client_id), topic_id in view.unknown_ids.withheld_clients():

@@ -82,6 +82,8 @@ class ToldState:
         self._send = send
         self._clock = clock
         self._views: dict[str, _ToldView] = {}
+        #: By route: what came last.
+        self._maxima: dict[str, dict[int, int]] = {}
 
     def broker(self, told: BrokerKnown) -> None:
         """Take what is known of a route's broker."""
@@ -97,6 +99,10 @@ class ToldState:
             elif broker.plan is not None or broker.former_plan is None:
                 broker.plan = plan
                 broker.lose()
+            elif told.maxima != self._maxima.get(told.route):
+                # A link's broker has answered, at another worker.
+                broker.former_plan = plan
+            self._maxima[told.route] = broker.maxima = told.maxima
         broker.node, broker.guessed = told.node, told.guessed
         broker.serves_anybody = told.serves_anybody
         broker.ids_everywhere = told.ids_everywhere

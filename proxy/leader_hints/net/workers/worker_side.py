@@ -4,6 +4,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from leader_hints.core.clock import Clock
 from leader_hints.core.events import ClientSeen, Event, HintMissed, LatencySampled
@@ -13,6 +14,7 @@ from leader_hints.core.versions.asked_versions import NOWHERE, AskedVersions, Or
 from leader_hints.core.workers.awaited import AwaitedSuccesses
 from leader_hints.core.workers.messages import (
     BrokerKnown,
+    BrokerMet,
     ClientFailed,
     ClientServed,
     ErrorsReported,
@@ -68,6 +70,7 @@ class WorkerSide:
         self._state = state = ToldState(routes, self._send, clock)
         for route in routes.values():
             route.asked = _TellsAsked(route.name, self._send)
+            route.broker.met = partial(self._tell_met, route)
         self._takers: Mapping[type[ToWorker], Callable[..., None]] = {
             BrokerKnown: state.broker,
             ModeSet: state.mode,
@@ -122,6 +125,9 @@ class WorkerSide:
             self._lost += 1
             return True
         return isinstance(message, MetadataPassed)
+
+    def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
+        self._send(BrokerMet(route.name, dict(maxima)))
 
     def _tell_failed(
         self, route: Route, client_id: str, api: str, failed: Sequence[tuple[str, int]]
