@@ -18,6 +18,7 @@ _SHARE_FETCH = 78
 _KEYS = {
     **{key.name: int(key) for key in ApiKey},
     "OFFSET_COMMIT": _OFFSET_COMMIT,
+    "OFFSET_FETCH": 9,
     "SHARE_FETCH": _SHARE_FETCH,
 }
 
@@ -50,6 +51,9 @@ def _verdicts(*seen: Seen) -> list[ClientVerdict]:
         ({"FETCH": 11, "JOIN_GROUP": 5}, Verdict.IN_PART),
         ({"FETCH": 11, "JOIN_GROUP": 5, "OFFSET_COMMIT": 2}, Verdict.READY),
         ({"FETCH": 11, "JOIN_GROUP": 5, "OFFSET_COMMIT": 1}, Verdict.REFUSED),
+        # It may commit without being in a group.
+        ({"FETCH": 11, "OFFSET_FETCH": 5}, Verdict.IN_PART),
+        ({"FETCH": 11, "OFFSET_FETCH": 5, "OFFSET_COMMIT": 2}, Verdict.READY),
     ],
 )
 def test_what_becomes_of_a_client(asked: dict[str, int], verdict: Verdict) -> None:

@@ -28,6 +28,7 @@ _ALSO: Final[Mapping[str, str]] = {"sarama": ", and set its Config.Version to V2
 #: Which request tells that a client writes or reads.
 _TELLING: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
 _OFFSET_COMMIT: Final = 8
+_OFFSET_FETCH: Final = 9
 
 
 class Verdict(StrEnum):
@@ -180,6 +181,8 @@ def _lacks(name: ClientName, asked: Mapping[int, tuple[int, int]]) -> str:
         return "it has not written or read yet"
     if ApiKey.JOIN_GROUP in asked and _OFFSET_COMMIT not in asked:
         return "it is in a group, and has not committed an offset yet"
+    if _OFFSET_FETCH in asked and _OFFSET_COMMIT not in asked:
+        return "it asks for a group's offsets, and has not committed one yet"
     return ""
 
 
