@@ -88,6 +88,26 @@ def test_a_client_of_several_routes_is_one_and_those_that_are_refused_come_first
     assert found[0].principals == ("CN=b", "CN=a")
 
 
+def test_clients_that_have_not_asked_since_a_day_are_left_out() -> None:
+    produce = {int(ApiKey.PRODUCE): (2, 2)}
+    seen = [
+        Seen(ClientName("a/1", "c"), produce, last_day="2026-01-04"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-05"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-07"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-06"),
+        # A proxy of an earlier version does not say when.
+        Seen(ClientName("c/1", "c"), produce),
+    ]
+    found = {}
+    for since in ("", "2026-01-05"):
+        clients = Clients(since)
+        for one in seen:
+            clients.add(one)
+        found[since] = {client.software: client.last_day for client in clients.verdicts()}
+    later = {"b/1": "2026-01-07", "c/1": ""}
+    assert found == {"": {"a/1": "2026-01-04", **later}, "2026-01-05": later}
+
+
 @pytest.mark.parametrize(
     ("asked", "releases"),
     [

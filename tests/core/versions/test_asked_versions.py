@@ -83,11 +83,51 @@ def test_a_client_is_reported_when_there_is_more_than_before() -> None:
     assert second.asked == ((0, 7, 7), (1, 4, 11))
     assert second.addresses == ("192.0.2.1", "192.0.2.2")
 
-    asked.report_again()
-    assert _reported(asked) == [second]
+
+def test_what_a_client_asks_is_reported_on_each_day_of_that_day() -> None:
+    """So it is seen that a client was upgraded, or set to ask newer versions."""
+    asked = AskedVersions()
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    assert not asked.begin_day("2026-01-01")
+    assert [event.asked for event in _reported(asked)] == [((0, 2, 2),)]
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    assert not asked.begin_day("2026-01-01")
+    assert not _reported(asked)
+
+    assert asked.begin_day("2026-01-02")
+    assert not _reported(asked)
+    asked.note("a/1", "c", ApiKey.PRODUCE, 9)
+    assert [event.asked for event in _reported(asked)] == [((0, 9, 9),)]
+    # A running proxy says what was asked since its start.
+    assert _versions(asked) == {ClientName("a/1", "c"): {ApiKey.PRODUCE: (2, 9)}}
+    # The clock was set back.
+    assert not asked.begin_day("2026-01-01")
+    assert asked.day == "2026-01-02"
 
 
-def test_all_that_may_ever_be_reported_is_bounded() -> None:
+def test_what_was_not_reported_when_a_day_ends_is_reported_on_the_next() -> None:
+    asked = AskedVersions()
+    asked.begin_day("2026-01-01")
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    asked.begin_day("2026-01-02")
+    asked.note("a/1", "c", ApiKey.FETCH, 4)
+    assert [event.asked for event in _reported(asked)] == [((0, 2, 2), (1, 4, 4))]
+
+
+def test_the_last_day_of_a_client_is_known() -> None:
+    asked = AskedVersions()
+    for client_id in ("goes", "stays"):
+        asked.note("a/1", client_id, ApiKey.PRODUCE, 9)
+    asked.begin_day("2026-01-01")
+    asked.begin_day("2026-01-05")
+    asked.note("a/1", "stays", ApiKey.PRODUCE, 9)
+    assert {name.client_id: one.last_day for name, one in asked} == {
+        "goes": "2026-01-01",
+        "stays": "2026-01-05",
+    }
+
+
+def test_all_that_may_be_reported_in_a_day_is_bounded() -> None:
     """A client that a broker serves could fill the disk with the journal otherwise."""
     asked = AskedVersions()
     reports = 0

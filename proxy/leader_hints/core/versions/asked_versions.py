@@ -48,14 +48,17 @@ NOWHERE: Final = Origin()
 class Asked:
     """What one client has asked.
 
-    ``versions``: the oldest and the newest by API key. ``addresses``, ``principals``: the first few
-    that it came from, and "(others)" if there were more.
+    ``versions``: the oldest and the newest by API key; ``of_day``: those of the day. ``last_day``:
+    on which it asked last. ``addresses``, ``principals``: the first few that it came from, and
+    "(others)" if there were more.
     """
 
-    __slots__ = ("_addresses", "_principals", "versions")
+    __slots__ = ("_addresses", "_principals", "last_day", "of_day", "versions")
 
     def __init__(self) -> None:
         self.versions: dict[int, tuple[int, int]] = {}
+        self.of_day: dict[int, tuple[int, int]] = {}
+        self.last_day = ""
         # As sets that keep their order.
         self._addresses: dict[str, None] = {}
         self._principals: dict[str, None] = {}
@@ -71,14 +74,19 @@ class Asked:
         return tuple(self._principals)
 
     def note(self, key: int, version: int, origin: Origin) -> bool:
-        """Take it that it has asked this; return whether that says more than before."""
-        known = self.versions.get(key)
-        oldest, newest = known or (version, version)
-        widened = min(oldest, version), max(newest, version)
-        self.versions[key] = widened
+        """Take it that it has asked this; return whether that says more than before on the day."""
+        more = _widen(self.of_day, key, version)
+        _widen(self.versions, key, version)
         came = _add(self._addresses, origin.address[:_LONGEST_ADDRESS])
         was = _add(self._principals, origin.principal[:_LONGEST_PRINCIPAL])
-        return came or was or widened != known
+        return more or came or was
+
+
+def _widen(versions: dict[int, tuple[int, int]], key: int, version: int) -> bool:
+    known = versions.get(key)
+    oldest, newest = known or (version, version)
+    versions[key] = min(oldest, version), max(newest, version)
+    return versions[key] != known
 
 
 def _add(to: dict[str, None], origin: str) -> bool:
@@ -91,12 +99,14 @@ def _add(to: dict[str, None], origin: str) -> bool:
 class AskedVersions:
     """The oldest and the newest version of each API that each client has asked.
 
-    ApiVersions is not among them: a broker answers any version of it (KIP-511).
+    ApiVersions is not among them: a broker answers any version of it (KIP-511). ``day``: that of
+    today, as 2026-01-31; "" before the first has begun.
     """
 
-    __slots__ = ("_clients", "_unreported")
+    __slots__ = ("_clients", "_unreported", "day")
 
     def __init__(self) -> None:
+        self.day = ""
         self._clients: dict[ClientName, Asked] = {}
         #: Of which more is known than was reported; in that order.
         self._unreported: dict[ClientName, None] = {}
@@ -111,26 +121,42 @@ class AskedVersions:
         if name not in self._clients and len(self._clients) >= _MOST:
             # What is asked by one of them must not go unseen.
             name = ClientName(OTHERS, OTHERS)
-        if self._clients.setdefault(name, Asked()).note(key, version, origin):
+        asked = self._clients.setdefault(name, Asked())
+        asked.last_day = self.day
+        if asked.note(key, version, origin):
             self._unreported[name] = None
 
     def __iter__(self) -> Iterator[tuple[ClientName, Asked]]:
         """Iterate over the clients."""
         return iter([*self._clients.items()])
 
-    def report_again(self) -> None:
-        """Have all clients reported once more."""
-        self._unreported |= dict.fromkeys(self._clients)
+    def begin_day(self, day: str) -> bool:
+        """Take it that it is this day, in UTC; return whether links must note again what they have
+        noted.
+
+        A client is reported on each day on which it asks something, with what it asks then: so it
+        is seen when clients were upgraded. What was not reported of the day before counts as of
+        this one.
+        """
+        if day <= self.day:
+            return False
+        before, self.day = self.day, day
+        for name, asked in self._clients.items():
+            if not before:
+                asked.last_day = day
+            elif name not in self._unreported:
+                asked.of_day.clear()
+        return bool(before)
 
     def changes(self, route: str) -> Iterator[Sequence[ClientAsked]]:
-        """Iterate over the clients of which more is known than was reported, and take them as
-        reported. ``route``: its name.
+        """Iterate over the clients of which more is known of the day than was reported, and take
+        them as reported. ``route``: its name.
         """
         while self._unreported:
             name = next(iter(self._unreported))
             del self._unreported[name]
             asked = self._clients[name]
-            versions = [(key, *asked.versions[key]) for key in sorted(asked.versions)]
+            versions = [(key, *asked.of_day[key]) for key in sorted(asked.of_day)]
             yield [
                 ClientAsked(
                     route=route,
