@@ -185,7 +185,7 @@ def _refused(asked: Mapping[int, tuple[int, int]]) -> Iterator[Refused]:
 def _lacks(name: ClientName, asked: Mapping[int, tuple[int, int]]) -> str:
     """Return why a client was seen in part; "" if it was not."""
     if name.software == OTHERS:
-        return "these are all clients of a route beyond its first 500"
+        return "these are all clients of a route beyond 500"
     if asked.keys().isdisjoint(_TELLING):
         return "it has not written or read yet"
     if ApiKey.JOIN_GROUP in asked and _OFFSET_COMMIT not in asked:

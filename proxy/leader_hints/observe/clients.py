@@ -33,8 +33,8 @@ class RouteClient(_Model):
 
     route: str = Field(description="The route's name.")
     software: str = Field(
-        description="NAME/VERSION (KIP-511); empty: it does not say; (others): all beyond the "
-        "first 500 of a route."
+        description="NAME/VERSION (KIP-511); empty: it does not say; (others): all beyond 500 of a "
+        "route, those that asked last long ago first."
     )
     client_id: str = Field(description="Its client id; empty: it gives none.")
     asked: list[AskedApi] = Field(description="By API what it has asked since the start.")

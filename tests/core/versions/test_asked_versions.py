@@ -50,6 +50,42 @@ def test_clients_beyond_the_most_are_kept_together() -> None:
     assert kept[ClientName("a/1", "c-0")] == {ApiKey.PRODUCE: (2, 7)}
 
 
+def test_clients_that_have_gone_make_room_for_those_of_today() -> None:
+    """Many have another id each time they start, such as a pod's name."""
+    asked = AskedVersions()
+    most = asked_versions._MOST
+    asked.begin_day("2026-01-01")
+    for number in range(most):
+        asked.note("a/1", f"c-{number}", ApiKey.PRODUCE, number % 3, Origin("192.0.2.1"))
+    assert len(_reported(asked)) == most
+    # The last one asks more, and that is not reported yet.
+    asked.note("a/1", f"c-{most - 1}", ApiKey.METADATA, 5)
+    asked.begin_day("2026-01-02")
+    for number in range(0, most, 2):
+        asked.note("a/1", f"c-{number}", ApiKey.PRODUCE, 9)
+    for number in range(most):
+        asked.note("a/2", f"c-{number}", ApiKey.FETCH, 11)
+
+    kept = dict(asked)
+    assert len(kept) == most + 1
+    others = kept.pop(ClientName(OTHERS, OTHERS))
+    assert {one.last_day for one in kept.values()} == {"2026-01-02"}
+    assert sum(name.software == "a/2" for name in kept) == most // 2
+    # What those have asked that had to go is still known, and is no news.
+    assert others.versions == {
+        ApiKey.PRODUCE: (0, 2),
+        ApiKey.FETCH: (11, 11),
+        ApiKey.METADATA: (5, 5),
+    }
+    assert (others.addresses, others.last_day) == (("192.0.2.1",), "2026-01-02")
+    last = (most - 1) % 3
+    assert {(event.software, event.asked) for event in _reported(asked)} == {
+        ("a/1", ((0, 9, 9),)),
+        ("a/2", ((1, 11, 11),)),
+        (OTHERS, ((0, last, last), (1, 11, 11), (3, 5, 5))),
+    }
+
+
 def test_the_first_origins_of_a_client_are_kept() -> None:
     asked = AskedVersions()
     for number in range(9):

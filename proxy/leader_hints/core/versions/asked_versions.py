@@ -9,7 +9,8 @@ from typing import Final, NamedTuple, Self
 from leader_hints.apis.keys import NEWEST, ApiKey
 from leader_hints.core.events import ClientAsked
 
-#: Clients of which a route keeps the versions by name; those of all others are kept together.
+#: Clients of which a route keeps the versions by name: of more, those that asked last. Those of all
+#: others are kept together.
 _MOST: Final = 500
 #: Addresses, and principals, of one client; and letters of each.
 _MOST_ORIGINS: Final = 5
@@ -32,6 +33,9 @@ class ClientName(NamedTuple):
         """Return it from the journal's columns, which have name and version apart."""
         says = bool(version) or software not in ("", OTHERS)
         return cls(f"{software}/{version}" if says else software, client_id)
+
+
+_OTHERS: Final = ClientName(OTHERS, OTHERS)
 
 
 class Origin(NamedTuple):
@@ -81,6 +85,18 @@ class Asked:
         was = _add(self._principals, origin.principal[:_LONGEST_PRINCIPAL])
         return more or came or was
 
+    def absorb(self, other: "Asked") -> None:
+        """Take what another client has asked."""
+        for mine, theirs in ((self.versions, other.versions), (self.of_day, other.of_day)):
+            for key, versions in theirs.items():
+                for version in versions:
+                    _widen(mine, key, version)
+        for address in other.addresses:
+            _add(self._addresses, address)
+        for principal in other.principals:
+            _add(self._principals, principal)
+        self.last_day = max(self.last_day, other.last_day)
+
 
 def _widen(versions: dict[int, tuple[int, int]], key: int, version: int) -> bool:
     known = versions.get(key)
@@ -107,6 +123,7 @@ class AskedVersions:
 
     def __init__(self) -> None:
         self.day = ""
+        #: Those that have asked last are last.
         self._clients: dict[ClientName, Asked] = {}
         #: Of which more is known than was reported; in that order.
         self._unreported: dict[ClientName, None] = {}
@@ -118,13 +135,26 @@ class AskedVersions:
         if key == ApiKey.API_VERSIONS or not 0 <= version <= NEWEST.get(key, -1):
             return
         name = ClientName(software, client_id)
-        if name not in self._clients and len(self._clients) >= _MOST:
+        if name not in self._clients and len(self._clients) >= _MOST and not self._made_room():
             # What is asked by one of them must not go unseen.
-            name = ClientName(OTHERS, OTHERS)
-        asked = self._clients.setdefault(name, Asked())
+            name = _OTHERS
+        asked = self._clients[name] = self._clients.pop(name, Asked())
         asked.last_day = self.day
         if asked.note(key, version, origin):
             self._unreported[name] = None
+
+    def _made_room(self) -> bool:
+        """Put the client that asked last before all others to these, if that was not today: many
+        clients have another id each time they start. Return whether there was one.
+        """
+        name = next(name for name in self._clients if name != _OTHERS)
+        if self._clients[name].last_day == self.day:
+            return False
+        self._clients.setdefault(_OTHERS, Asked()).absorb(self._clients.pop(name))
+        if name in self._unreported:
+            del self._unreported[name]
+            self._unreported[_OTHERS] = None
+        return True
 
     def __iter__(self) -> Iterator[tuple[ClientName, Asked]]:
         """Iterate over the clients."""
