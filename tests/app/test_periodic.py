@@ -18,6 +18,7 @@ from leader_hints.observe.event_log import EventLog
 from leader_hints.settings.log import LogLevels
 from leader_hints.wire.steps import at_once
 from tests.core.samples import fetch_request, topic_id
+from tests.net.messages import metadata_request, metadata_response
 from tests.net.rig import LIMITS, Rig, ended, hinting_route, opened
 
 
@@ -102,14 +103,38 @@ async def test_what_clients_ask_is_reported_a_few_clients_at_a_time(
     assert (last.route, last.client_id, last.asked) == ("r1", "c0", ((1, 4, 12),))
 
 
-async def test_what_clients_ask_is_reported_again_each_day(autojump_clock: MockClock) -> None:
-    """Older files of the journal are removed."""
-    route = Route("r", Mode.ON)
+async def test_what_clients_ask_is_reported_again_on_each_day_on_which_they_ask(
+    autojump_clock: MockClock,
+) -> None:
+    """Older files of the journal are removed, and links of clients live for weeks."""
+    days = ["2026-01-01"]
+    routes = [hinting_route("one"), hinting_route("other")]
+    levels = dict.fromkeys(LogLevels.model_fields, "info")
+    log = EventLog(structlog.get_logger(), levels, 3, trio.current_time)
     events: list[Event] = []
-    route.asked.note("lib/1", "c", ApiKey.FETCH, 11)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(report_clients, [route], events.append)
-        await trio.sleep(3 * 86_400 + 60)
-        nursery.cancel_scope.cancel()
-    assert len(events) == 4
-    assert len({*map(str, events)}) == 1
+    with opened(Rig()) as rig:
+        ends = [rig.link(route) for route in routes]
+
+        def ask() -> None:
+            for end in ends:
+                rig.send(end.client, metadata_request(11, 1))
+                rig.send(end.broker, metadata_response(1, 11, [], {}))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(tick, rig.pump, log.tick, routes, lambda: days[-1])
+            nursery.start_soon(report_clients, routes, events.append)
+            # On the second none asks.
+            for day, asks in (("2026-01-01", 2), ("2026-01-02", 0), ("2026-01-03", 2)):
+                days.append(day)
+                await trio.sleep(2)
+                for _ in range(asks):
+                    ask()
+                await trio.sleep(60)
+            nursery.cancel_scope.cancel()
+    assert [event.route for event in events if isinstance(event, ClientAsked)] == [
+        "one",
+        "other",
+        "one",
+        "other",
+    ]
+    assert {one.last_day for route in routes for _, one in route.asked} == {"2026-01-03"}

@@ -29,9 +29,12 @@ def _named(software: str = "lib") -> ClientSeen:
     return ClientSeen(route="r", link=1, client_id="c", software=software, version="1.2")
 
 
-def _journal(*events: Event, sidecar: str = "s", run: str = "run", began: bool = True) -> bytes:
-    """The lines as a proxy writes them."""
-    journal = Journal([Route("r", Mode.ON)], sidecar, run, lambda: 1_767_323_045_000_006)
+def _journal(
+    *events: Event, sidecar: str = "s", run: str = "run", began: bool = True, day: int = 0
+) -> bytes:
+    """The lines as a proxy writes them; ``day``: from 2026-01-02 on."""
+    now = 1_767_323_045_000_006 + day * 86_400_000_000
+    journal = Journal([Route("r", Mode.ON)], sidecar, run, lambda: now)
     lines = [journal.start("leader-hints", "1", "on")] if began else []
     for event in events:
         row = journal.row(event)
@@ -40,8 +43,8 @@ def _journal(*events: Event, sidecar: str = "s", run: str = "run", began: bool =
     return b"".join(line + b"\n" for line in lines)
 
 
-def _taken(*texts: bytes) -> AskedJournals:
-    journals = AskedJournals(Clients())
+def _taken(*texts: bytes, since: str = "") -> AskedJournals:
+    journals = AskedJournals(Clients(since))
     for text in texts:
         journals.take(text.splitlines(keepends=True))
     return journals
@@ -84,6 +87,28 @@ def test_what_the_journals_leave_open_is_said() -> None:
     )
     assert notes[1].startswith("The journals of old have clients and not what these asked")
     assert notes[2].startswith("The journals of cut, gappy are not there from a run's beginning")
+
+
+def test_what_was_asked_before_a_day_is_left_out() -> None:
+    """So it is seen that a client was upgraded, or set to ask newer versions."""
+    lines = (
+        _journal(_asked(asked=((0, 2, 2),)), _named(software="gone")),
+        _journal(_asked(), began=False, day=3),
+    )
+    every, later = _taken(*lines), _taken(*lines, since="2026-01-05")
+    assert [*_clients(every)] == ["lib/1.2", "gone/1.2"]
+    assert _clients(every)["lib/1.2"].verdict == "refused"
+    assert _clients(every)["lib/1.2"].last_day == "2026-01-05"
+    assert _clients(every)["gone/1.2"].last_day == "2026-01-02"
+    assert [*_clients(later)] == ["lib/1.2"]
+    assert _clients(later)["lib/1.2"].verdict == "ready"
+    # The run's beginning counts, though it is earlier.
+    assert not [*every.notes(), *later.notes()]
+
+
+def test_a_run_that_was_over_before_a_day_leaves_nothing_open() -> None:
+    journals = _taken(_journal(_named(), began=False), since="2026-01-05")
+    assert not [*journals.notes()]
 
 
 def test_lines_that_are_no_events_are_counted_but_for_one_that_is_still_written() -> None:

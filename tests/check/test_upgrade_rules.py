@@ -18,6 +18,7 @@ _SHARE_FETCH = 78
 _KEYS = {
     **{key.name: int(key) for key in ApiKey},
     "OFFSET_COMMIT": _OFFSET_COMMIT,
+    "OFFSET_FETCH": 9,
     "SHARE_FETCH": _SHARE_FETCH,
 }
 
@@ -50,6 +51,9 @@ def _verdicts(*seen: Seen) -> list[ClientVerdict]:
         ({"FETCH": 11, "JOIN_GROUP": 5}, Verdict.IN_PART),
         ({"FETCH": 11, "JOIN_GROUP": 5, "OFFSET_COMMIT": 2}, Verdict.READY),
         ({"FETCH": 11, "JOIN_GROUP": 5, "OFFSET_COMMIT": 1}, Verdict.REFUSED),
+        # It may commit without being in a group.
+        ({"FETCH": 11, "OFFSET_FETCH": 5}, Verdict.IN_PART),
+        ({"FETCH": 11, "OFFSET_FETCH": 5, "OFFSET_COMMIT": 2}, Verdict.READY),
     ],
 )
 def test_what_becomes_of_a_client(asked: dict[str, int], verdict: Verdict) -> None:
@@ -82,6 +86,26 @@ def test_a_client_of_several_routes_is_one_and_those_that_are_refused_come_first
     assert found[0].asked == (AskedVersion("Produce", 7, 7), AskedVersion("OffsetCommit", 1, 6))
     assert found[0].addresses == ("192.0.2.1", "192.0.2.2", OTHERS)
     assert found[0].principals == ("CN=b", "CN=a")
+
+
+def test_clients_that_have_not_asked_since_a_day_are_left_out() -> None:
+    produce = {int(ApiKey.PRODUCE): (2, 2)}
+    seen = [
+        Seen(ClientName("a/1", "c"), produce, last_day="2026-01-04"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-05"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-07"),
+        Seen(ClientName("b/1", "c"), produce, last_day="2026-01-06"),
+        # A proxy of an earlier version does not say when.
+        Seen(ClientName("c/1", "c"), produce),
+    ]
+    found = {}
+    for since in ("", "2026-01-05"):
+        clients = Clients(since)
+        for one in seen:
+            clients.add(one)
+        found[since] = {client.software: client.last_day for client in clients.verdicts()}
+    later = {"b/1": "2026-01-07", "c/1": ""}
+    assert found == {"": {"a/1": "2026-01-04", **later}, "2026-01-05": later}
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.FETCH, 11, Origin("192.0.2.1", "CN=c"))
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.PRODUCE, 7)
     one.asked.note("librdkafka/1.2.0", "c", ApiKey.PRODUCE, 2)
+    one.asked.begin_day("2026-01-31")
     other.asked.note("", "", ApiKey.METADATA, 0)
 
     assert json.loads(b"".join(document([one, other]))) == {
@@ -28,6 +29,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
                     {"key": 0, "oldest": 2, "newest": 7},
                     {"key": 1, "oldest": 11, "newest": 11},
                 ],
+                "last_day": "2026-01-31",
                 "addresses": ["192.0.2.1"],
                 "principals": ["CN=c"],
             },
@@ -36,6 +38,7 @@ def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
                 "software": "",
                 "client_id": "",
                 "asked": [{"key": 3, "oldest": 0, "newest": 0}],
+                "last_day": "",
                 "addresses": [],
                 "principals": [],
             },

@@ -530,6 +530,7 @@ READINESS: Final = Listing(
         ),
         *_SOFTWARE,
         Column("clients", "client ids", Kind.COUNT, "Clients that ask the same, by client id."),
+        Column("last_day", "last", Kind.DAY, "The day on which one of them asked last."),
         Column(
             "refused",
             "refused, or lacking",

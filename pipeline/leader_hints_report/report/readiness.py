@@ -42,16 +42,17 @@ def alike(asked: DataFrame) -> DataFrame:
     api = F.struct("api_key", F.min("oldest").alias("oldest"), F.max("newest").alias("newest"))
     # A client may only have named itself on one day and have asked on another.
     by_api = asked.groupBy(*_CLIENT, "api_key").agg(
-        api.alias("api"), _together("addresses"), _together("principals")
+        api.alias("api"), _last("day"), _together("addresses"), _together("principals")
     )
     apis = F.sort_array(F.collect_list(F.when(F.col("api_key").isNotNull(), F.col("api"))))
     clients = by_api.groupBy(*_CLIENT).agg(
-        apis.alias("asked"), _together("addresses"), _together("principals")
+        apis.alias("asked"), _last("last_day"), _together("addresses"), _together("principals")
     )
     return (
         clients.groupBy(*_ALIKE)
         .agg(
             F.count("*").alias("clients"),
+            _last("last_day"),
             F.slice(F.sort_array(F.collect_set("client_id")), 1, _NAMED).alias("client_ids"),
             _together("addresses"),
             _together("principals"),
@@ -59,6 +60,10 @@ def alike(asked: DataFrame) -> DataFrame:
         .withColumn("refused", F.exists("asked", _is_refused))
         .orderBy(F.desc("refused"), F.desc("clients"), *_ALIKE)
     )
+
+
+def _last(name: str) -> Column:
+    return F.max(name).alias("last_day")
 
 
 def _together(name: str) -> Column:
@@ -79,6 +84,7 @@ def _row(found: Mapping[str, Any]) -> Row:
     return {
         "verdict": _WORDS[verdict.verdict],
         **{name: found[name] for name in ("cluster", "software", "software_version", "clients")},
+        "last_day": found["last_day"].isoformat(),
         "client_ids": _some(found["client_ids"], found["clients"]),
         "addresses": _listed(verdict.addresses),
         "principals": _listed(verdict.principals, "; "),

@@ -350,13 +350,13 @@ JOURNAL_RUNS: Final = Table(
 
 ASKED_VERSIONS: Final = Table(
     "asked_versions",
-    "an API that clients with the same id and software had asked by that day; without an API: the "
+    "an API that clients with the same id and software asked on that day; without an API: the "
     "client named its software, and nothing is known of what it asked",
     (
         Column("client_id", "string", "The client's id, empty where it gives none."),
         *_CLIENT_SOFTWARE,
         Column("api_key", "int", "Kafka's key of the API; null: see above."),
-        Column("oldest", "int", "The oldest version that was asked since the runs began."),
+        Column("oldest", "int", "The oldest version that was asked."),
         Column("newest", "int", "The newest."),
         Column("addresses", "strings", "Hosts; `(others)`: a sidecar saw more than it names."),
         Column("principals", "strings", "Subjects of certificates, where sidecars ask for them."),

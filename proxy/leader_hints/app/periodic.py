@@ -4,6 +4,7 @@ summaries, and the journal's lines on which versions clients ask.
 
 import gc
 from collections.abc import Callable, Iterator, Sequence
+from datetime import UTC, datetime
 from itertools import islice
 
 import trio
@@ -29,7 +30,6 @@ _GARBAGE = (10_000, 5, 40)
 #: Seconds between two reports of which versions clients ask, and clients in each: some 2 ms.
 _ASKED = 10.0
 _MOST_ASKED = 100
-_DAY = 86_400.0
 #: Seconds between two summaries.
 _SUMMARY = 60.0
 
@@ -44,39 +44,48 @@ def tune_garbage() -> None:
     gc.set_threshold(*_GARBAGE)
 
 
-async def tick(pump: Pump, also: Callable[[], None], routes: Sequence[Route]) -> None:
-    """End expired links, free what is left of fetch sessions, and do what is to be done ``also``
-    about every second, until cancelled. ``routes``: may become more.
+def utc_day() -> str:
+    """Return the day that it is, in UTC."""
+    return datetime.now(UTC).date().isoformat()
+
+
+async def tick(
+    pump: Pump,
+    also: Callable[[], None],
+    routes: Sequence[Route],
+    today: Callable[[], str] = utc_day,
+) -> None:
+    """End expired links, free what is left of fetch sessions, have it noted on each day what
+    clients ask, and do what is to be done ``also`` about every second, until cancelled.
+    ``routes``: may become more.
     """
     slices = TimeSlices()
     now, stopped = trio.current_time(), 0.0
     while True:
         before, now = now, trio.current_time()
         stopped += max(now - before - _COUNTED, 0.0)
-        await slices.take(_sweep(pump, [*routes], now - stopped))
+        await slices.take(_sweep(pump, [*routes], now - stopped, today()))
         also()
         await trio.sleep(_TICK)
 
 
-def _sweep(pump: Pump, routes: Sequence[Route], now: float) -> Iterator[None]:
+def _sweep(pump: Pump, routes: Sequence[Route], now: float, day: str) -> Iterator[None]:
     yield from pump.sweep(now)
     for route in routes:
         yield from route.sessions.sweep()
+    began = [route.asked.begin_day(day) for route in routes]
+    if any(began):
+        yield from pump.note_again()
 
 
 async def report_clients(routes: Sequence[Route], emit: Callable[[Event], None]) -> None:
-    """Have it reported which versions clients ask: what is new, a few at a time, and once a day
-    all; until cancelled. ``routes``: may become more.
+    """Have it reported which versions clients ask: what is new of the day, a few clients at a
+    time; until cancelled. ``routes``: may become more.
 
     What is new of a client is reported once in ten seconds, however often it changes.
     """
-    due = trio.current_time() + _DAY
     while True:
         await trio.sleep(_ASKED)
-        if trio.current_time() >= due:
-            due += _DAY
-            for route in [*routes]:
-                route.asked.report_again()
         report_changes(routes, emit, _MOST_ASKED)
 
 

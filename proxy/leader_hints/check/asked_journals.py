@@ -16,6 +16,8 @@ _START: Final = "start"
 _CLIENT: Final = "client"
 _ASKED: Final = "asked"
 _GAP: Final = "gap"
+#: Letters of the day in a time.
+_DAY: Final = len("2026-01-31")
 _MARKS: Final = tuple(f'"{kind}"'.encode() for kind in (_START, _CLIENT, _ASKED, _GAP))
 
 
@@ -84,6 +86,9 @@ class AskedJournals:
         kind = event["event"]
         if kind not in (_START, _CLIENT, _ASKED, _GAP):
             return
+        day = str(event["time"])[:_DAY]
+        if kind != _START and day < self.clients.since:
+            return
         run = self._runs.setdefault(str(event["run"]), _Run(str(event["sidecar"])))
         if kind == _START:
             run.began = True
@@ -101,6 +106,7 @@ class AskedJournals:
                     asked,
                     _split(event.get("addresses"), ","),
                     _split(event.get("principals"), "; "),
+                    day,
                 )
             )
 

@@ -28,6 +28,7 @@ _ALSO: Final[Mapping[str, str]] = {"sarama": ", and set its Config.Version to V2
 #: Which request tells that a client writes or reads.
 _TELLING: Final = (ApiKey.PRODUCE, ApiKey.FETCH)
 _OFFSET_COMMIT: Final = 8
+_OFFSET_FETCH: Final = 9
 
 
 class Verdict(StrEnum):
@@ -42,12 +43,13 @@ class Verdict(StrEnum):
 
 class Seen(NamedTuple):
     """What one proxy, or one line of a journal, says of a client. ``asked``: by API key the oldest
-    and the newest version."""
+    and the newest version. ``last_day``: on which it was seen last, "" if that is not known."""
 
     name: ClientName
     asked: Mapping[int, tuple[int, int]]
     addresses: tuple[str, ...] = ()
     principals: tuple[str, ...] = ()
+    last_day: str = ""
 
 
 class AskedVersion(NamedTuple):
@@ -82,7 +84,7 @@ class ClientVerdict(NamedTuple):
     ``seen``: the APIs that it has asked, by name; ``asked``: with their versions. ``lacks``: why it
     was seen in part. ``remedy``: "" where nothing is to be done, or nothing is known. ``uses``: the
     forms of hints that its software is known to use. ``hints_from``: the release that uses them, ""
-    where this one does, or none is known to.
+    where this one does, or none is known to. ``last_day``: see :class:`Seen`.
     """
 
     software: str
@@ -98,6 +100,7 @@ class ClientVerdict(NamedTuple):
     principals: tuple[str, ...]
     uses: tuple[str, ...]
     hints_from: str
+    last_day: str
 
 
 class _Client:
@@ -107,6 +110,7 @@ class _Client:
         self.asked: dict[int, tuple[int, int]] = {}
         self.addresses: dict[str, None] = {}
         self.principals: dict[str, None] = {}
+        self.last_day = ""
 
     def add(self, seen: Seen) -> None:
         for key, (oldest, newest) in seen.asked.items():
@@ -114,16 +118,21 @@ class _Client:
             self.asked[key] = min(oldest, before[0]), max(newest, before[1])
         self.addresses |= dict.fromkeys(seen.addresses)
         self.principals |= dict.fromkeys(seen.principals)
+        self.last_day = max(self.last_day, seen.last_day)
 
 
 class Clients:
-    """All that was seen, by client: one of several proxies is one."""
+    """All that was seen, by client: one of several proxies is one. ``since``: what was last seen
+    before that day, as 2026-01-31, is left out; "": nothing is."""
 
-    def __init__(self) -> None:
+    def __init__(self, since: str = "") -> None:
+        self.since = since
         self._clients: dict[ClientName, _Client] = {}
 
     def add(self, seen: Seen) -> None:
         """Add what was seen of one."""
+        if seen.last_day and seen.last_day < self.since:
+            return
         self._clients.setdefault(seen.name, _Client()).add(seen)
 
     def verdicts(self) -> Iterator[ClientVerdict]:
@@ -160,6 +169,7 @@ def _verdict(name: ClientName, client: _Client) -> ClientVerdict:
         principals=_others_last(client.principals),
         uses=form_names(BUILT_IN.forms(software)),
         hints_from=upgrade_to(software),
+        last_day=client.last_day,
     )
 
 
@@ -175,11 +185,13 @@ def _refused(asked: Mapping[int, tuple[int, int]]) -> Iterator[Refused]:
 def _lacks(name: ClientName, asked: Mapping[int, tuple[int, int]]) -> str:
     """Return why a client was seen in part; "" if it was not."""
     if name.software == OTHERS:
-        return "these are all clients of a route beyond its first 500"
+        return "these are all clients of a route beyond 500"
     if asked.keys().isdisjoint(_TELLING):
         return "it has not written or read yet"
     if ApiKey.JOIN_GROUP in asked and _OFFSET_COMMIT not in asked:
         return "it is in a group, and has not committed an offset yet"
+    if _OFFSET_FETCH in asked and _OFFSET_COMMIT not in asked:
+        return "it asks for a group's offsets, and has not committed one yet"
     return ""
 
 

@@ -8,6 +8,7 @@ import json
 import sys
 import zlib
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -30,6 +31,7 @@ _HEADINGS: Final = {
     "ready": "will be served",
 }
 _LIVE: Final = "Of the proxies: what clients asked since they started, and were answered."
+_SINCE: Final = "Clients that have asked nothing since {} are left out."
 _OLD_SASL: Final = (
     "{} connections through {} authenticate by SaslHandshake 0, as Java clients before 1.0 do: "
     "what they ask is not seen."
@@ -57,8 +59,17 @@ class JournalError(LeaderHintsError):
     help="A journal: a file, a folder of files, or - for lines from standard input. Give it as "
     "often as there are journals, with --admin or without.",
 )
+@click.option(
+    "--since",
+    metavar="DAY",
+    type=click.DateTime(["%Y-%m-%d"]),
+    help="Leave out clients that have not asked since then, such as 2026-01-31 (UTC), and of "
+    "journals what was asked before.",
+)
 @click.option("--json", "as_json", is_flag=True, help="Print a JSON object for programs.")
-def readiness(admins: Sequence[str], journals: Sequence[str], *, as_json: bool) -> None:
+def readiness(
+    admins: Sequence[str], journals: Sequence[str], since: datetime | None, *, as_json: bool
+) -> None:
     """Report which clients brokers of Kafka 4 will refuse (KIP-896), and what to upgrade.
 
     Asks running proxies which versions of which APIs their clients use, or reads their journals.
@@ -70,7 +81,8 @@ def readiness(admins: Sequence[str], journals: Sequence[str], *, as_json: bool) 
 
     if not admins and not journals:
         raise ConfigurationError("give --admin HOST:PORT or --journal PATH")
-    seen = Clients()
+    day = "" if since is None else since.date().isoformat()
+    seen = Clients(day)
     found = AskedJournals(seen)
     notes = [_LIVE] if admins else []
     failed = False
@@ -81,7 +93,7 @@ def readiness(admins: Sequence[str], journals: Sequence[str], *, as_json: bool) 
             except (AdminServerError, JournalError) as error:
                 click.echo(f"leader-hints: {error}", err=True)
                 failed = True
-    notes += [*found.notes(), *_NOTES]
+    notes += [*found.notes(), *([_SINCE.format(day)] if day else []), *_NOTES]
     clients = [*seen.verdicts()]
     for line in [_as_json(clients, notes)] if as_json else _lines(clients, notes):
         click.echo(line)
@@ -113,7 +125,7 @@ def _seen(client: dict[str, object]) -> "Seen":
         tuple(map(str, client.get(of, ())))  # type: ignore[call-overload]
         for of in ("addresses", "principals")
     )
-    return Seen(name, asked, addresses, principals)
+    return Seen(name, asked, addresses, principals, str(client.get("last_day", "")))
 
 
 def _take_journal(path: str, found: "AskedJournals") -> list[str]:
@@ -167,15 +179,15 @@ def _as_json(found: Sequence["ClientVerdict"], notes: Sequence[str]) -> str:
 def _lines(found: Sequence["ClientVerdict"], notes: Sequence[str]) -> Iterator[str]:
     if not found:
         yield "No client has been seen yet."
-        return
     for verdict, heading in _HEADINGS.items():
         of_it = [client for client in found if client.verdict == verdict]
         if of_it:
             yield f"{heading} ({len(of_it)})"
         for client in of_it:
             yield from _of_client(client)
-    yield "hints"
-    yield from _hints(found)
+    if found:
+        yield "hints"
+        yield from _hints(found)
     yield ""
     yield from map(escape, notes)
 
@@ -186,6 +198,8 @@ def _of_client(client: "ClientVerdict") -> Iterator[str]:
         yield escape(f"    from {', '.join(client.addresses)}")
     if client.principals:
         yield escape(f"    as {'; '.join(client.principals)}")
+    if client.last_day:
+        yield escape(f"    asked last on {client.last_day}")
     for refused in client.refused:
         oldest = f"brokers of {refused.release} and newer take {refused.oldest} and newer"
         yield f"    asks {refused.api} {refused.version}; {oldest}"

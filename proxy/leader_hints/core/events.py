@@ -109,7 +109,7 @@ class ClientSeen:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientAsked:
-    """What a client has asked by now, and was answered: after a change, and once a day.
+    """What a client has asked today, in UTC, and was answered: again when there is more.
 
     Clients with the same ``software``, as "name/version", and ``client_id`` are one; both are ""
     where it says nothing. ``asked``: API key, oldest and newest version. ``addresses``:

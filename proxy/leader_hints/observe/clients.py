@@ -33,11 +33,14 @@ class RouteClient(_Model):
 
     route: str = Field(description="The route's name.")
     software: str = Field(
-        description="NAME/VERSION (KIP-511); empty: it does not say; (others): all beyond the "
-        "first 500 of a route."
+        description="NAME/VERSION (KIP-511); empty: it does not say; (others): all beyond 500 of a "
+        "route, those that asked last long ago first."
     )
     client_id: str = Field(description="Its client id; empty: it gives none.")
     asked: list[AskedApi] = Field(description="By API what it has asked since the start.")
+    last_day: str = Field(
+        description="The day, in UTC, on which it asked last; empty in the first second."
+    )
     addresses: list[str] = Field(
         description="Hosts that it connected from; beyond the first five: (others)."
     )
@@ -85,6 +88,7 @@ def _clients(routes: Iterable[Route]) -> Iterator[RouteClient]:
                 software=name.software,
                 client_id=name.client_id,
                 asked=apis,
+                last_day=asked.last_day,
                 addresses=[*asked.addresses],
                 principals=[*asked.principals],
             )

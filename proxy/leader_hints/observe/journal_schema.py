@@ -47,9 +47,9 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "stop": "a sidecar ends in order; always the last of its run",
     "mode": "an operator changed the hints mode of a route",
     "client": "a client named its software, and its broker has served it; once for each link",
-    "asked": "which versions of which APIs a client has asked since the run began, and was "
-    "answered; clients with the same software and client id are one. Written when there is more "
-    "than before, and once a day; the lines of a client add up",
+    "asked": "which versions of which APIs a client has asked on the day of `time`, in UTC, and "
+    "was answered; clients with the same software and client id are one. Written on each day on "
+    "which it asks something, and again when there is more; the lines of a client add up",
     "error": "a client got NOT_LEADER_OR_FOLLOWER or FENCED_LEADER_EPOCH for a partition",
     "recovery": "a partition answers a client again: its first success after an error, or after a "
     "leader came to this broker",

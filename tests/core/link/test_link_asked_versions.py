@@ -49,6 +49,24 @@ def test_a_client_whose_first_request_is_not_there_at_once_is_noted_by_its_id() 
     assert _asked(driven) == {ClientName("", "c"): {ApiKey.METADATA: (1, 1)}}
 
 
+def test_what_was_noted_is_noted_again_once_it_is_asked_for() -> None:
+    driven = Driven(route())
+    asked = driven.link.state.route.asked
+
+    def reported(version: int, number: int) -> list[tuple[tuple[int, int, int], ...]]:
+        driven.up(produce_request(version, number))
+        driven.down(produce_answer(version, number, {0: 0}))
+        return [event.asked for events in asked.changes("r") for event in events]
+
+    asked.begin_day("2026-01-01")
+    assert reported(7, 1) == [((0, 7, 7),)]
+    assert not reported(7, 2)
+    asked.begin_day("2026-01-02")
+    driven.link.state.policies.note_again()
+    assert reported(7, 3) == [((0, 7, 7),)]
+    assert not reported(7, 4)
+
+
 def test_what_a_broker_answers_to_anybody_is_noted_only_behind_something_else() -> None:
     driven = Driven(route())
     driven.up(request(17, 0, 0, mechanism="PLAIN") + request(17, 0, 1, mechanism="PLAIN"))

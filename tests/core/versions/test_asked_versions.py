@@ -50,6 +50,42 @@ def test_clients_beyond_the_most_are_kept_together() -> None:
     assert kept[ClientName("a/1", "c-0")] == {ApiKey.PRODUCE: (2, 7)}
 
 
+def test_clients_that_have_gone_make_room_for_those_of_today() -> None:
+    """Many have another id each time they start, such as a pod's name."""
+    asked = AskedVersions()
+    most = asked_versions._MOST
+    asked.begin_day("2026-01-01")
+    for number in range(most):
+        asked.note("a/1", f"c-{number}", ApiKey.PRODUCE, number % 3, Origin("192.0.2.1"))
+    assert len(_reported(asked)) == most
+    # The last one asks more, and that is not reported yet.
+    asked.note("a/1", f"c-{most - 1}", ApiKey.METADATA, 5)
+    asked.begin_day("2026-01-02")
+    for number in range(0, most, 2):
+        asked.note("a/1", f"c-{number}", ApiKey.PRODUCE, 9)
+    for number in range(most):
+        asked.note("a/2", f"c-{number}", ApiKey.FETCH, 11)
+
+    kept = dict(asked)
+    assert len(kept) == most + 1
+    others = kept.pop(ClientName(OTHERS, OTHERS))
+    assert {one.last_day for one in kept.values()} == {"2026-01-02"}
+    assert sum(name.software == "a/2" for name in kept) == most // 2
+    # What those have asked that had to go is still known, and is no news.
+    assert others.versions == {
+        ApiKey.PRODUCE: (0, 2),
+        ApiKey.FETCH: (11, 11),
+        ApiKey.METADATA: (5, 5),
+    }
+    assert (others.addresses, others.last_day) == (("192.0.2.1",), "2026-01-02")
+    last = (most - 1) % 3
+    assert {(event.software, event.asked) for event in _reported(asked)} == {
+        ("a/1", ((0, 9, 9),)),
+        ("a/2", ((1, 11, 11),)),
+        (OTHERS, ((0, last, last), (1, 11, 11), (3, 5, 5))),
+    }
+
+
 def test_the_first_origins_of_a_client_are_kept() -> None:
     asked = AskedVersions()
     for number in range(9):
@@ -83,11 +119,51 @@ def test_a_client_is_reported_when_there_is_more_than_before() -> None:
     assert second.asked == ((0, 7, 7), (1, 4, 11))
     assert second.addresses == ("192.0.2.1", "192.0.2.2")
 
-    asked.report_again()
-    assert _reported(asked) == [second]
+
+def test_what_a_client_asks_is_reported_on_each_day_of_that_day() -> None:
+    """So it is seen that a client was upgraded, or set to ask newer versions."""
+    asked = AskedVersions()
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    assert not asked.begin_day("2026-01-01")
+    assert [event.asked for event in _reported(asked)] == [((0, 2, 2),)]
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    assert not asked.begin_day("2026-01-01")
+    assert not _reported(asked)
+
+    assert asked.begin_day("2026-01-02")
+    assert not _reported(asked)
+    asked.note("a/1", "c", ApiKey.PRODUCE, 9)
+    assert [event.asked for event in _reported(asked)] == [((0, 9, 9),)]
+    # A running proxy says what was asked since its start.
+    assert _versions(asked) == {ClientName("a/1", "c"): {ApiKey.PRODUCE: (2, 9)}}
+    # The clock was set back.
+    assert not asked.begin_day("2026-01-01")
+    assert asked.day == "2026-01-02"
 
 
-def test_all_that_may_ever_be_reported_is_bounded() -> None:
+def test_what_was_not_reported_when_a_day_ends_is_reported_on_the_next() -> None:
+    asked = AskedVersions()
+    asked.begin_day("2026-01-01")
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    asked.begin_day("2026-01-02")
+    asked.note("a/1", "c", ApiKey.FETCH, 4)
+    assert [event.asked for event in _reported(asked)] == [((0, 2, 2), (1, 4, 4))]
+
+
+def test_the_last_day_of_a_client_is_known() -> None:
+    asked = AskedVersions()
+    for client_id in ("goes", "stays"):
+        asked.note("a/1", client_id, ApiKey.PRODUCE, 9)
+    asked.begin_day("2026-01-01")
+    asked.begin_day("2026-01-05")
+    asked.note("a/1", "stays", ApiKey.PRODUCE, 9)
+    assert {name.client_id: one.last_day for name, one in asked} == {
+        "goes": "2026-01-01",
+        "stays": "2026-01-05",
+    }
+
+
+def test_all_that_may_be_reported_in_a_day_is_bounded() -> None:
     """A client that a broker serves could fill the disk with the journal otherwise."""
     asked = AskedVersions()
     reports = 0

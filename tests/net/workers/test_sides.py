@@ -12,6 +12,7 @@ from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
+    ClientAsked,
     ClientSeen,
     HintGiven,
     HintMissed,
@@ -651,6 +652,28 @@ async def test_versions_that_clients_ask_are_known_to_one_process() -> None:
     ((name, asked),) = hall.route.asked
     assert (name.client_id, asked.versions) == ("c", {0: (7, 9)})
     assert (asked.addresses, asked.principals) == (("192.0.2.1", "192.0.2.2"), ("CN=c",))
+
+
+async def test_what_a_worker_notes_on_a_new_day_is_not_lost_in_the_old_one() -> None:
+    """Each of the processes sees by itself that a day has begun."""
+    hall = _hall()
+    one, other = hall.seat(1), hall.seat(2)
+    for route in (hall.route, one.route, other.route):
+        route.asked.begin_day("2026-01-01")
+
+    def noted(seat: Seat) -> list[ClientAsked]:
+        seat.route.asked.note("x/1", "c", 0, 9)
+        hall.exchange()
+        return [event for events in hall.route.asked.changes("r") for event in events]
+
+    assert len(noted(one)) == 1
+    assert not noted(other)
+    assert one.route.asked.begin_day("2026-01-02")
+    assert len(noted(one)) == 1
+    assert not hall.route.asked.begin_day("2026-01-02")
+    # A worker that has not seen it yet.
+    assert not noted(other)
+    assert not noted(one)
 
 
 async def test_a_defect_of_one_message_is_that_messages_alone() -> None:

@@ -94,6 +94,7 @@ def test_clients_that_ask_the_same_have_one_row(spark: SparkSession, tmp_path: P
     assert str(orders["addresses"]).endswith(" and 5 more")
     assert orders["hints"] == "from 3.7 on"
     assert reads["principals"] == "CN=a,O=x; CN=b"
+    assert [row["last_day"] for row in (orders, reads)] == ["2026-03-29", "2026-03-30"]
 
 
 def test_what_is_refused_is_never_beyond_the_limit(

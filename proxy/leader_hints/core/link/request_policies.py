@@ -64,6 +64,13 @@ class RequestPolicies:
             kind: policy for kind, policy in self.by_kind.items() if policy.key not in _COUNTED
         }
 
+    def note_again(self) -> None:
+        """Have it noted once more that requests of each kind are answered."""
+        for policy in self.by_kind.values():
+            policy.noted = False
+            if policy.rackless is not None:
+                policy.rackless.noted = False
+
     def decide(self, kind: int) -> RequestPolicy:
         """Return what is done with requests of a kind that ``by_kind`` lacks, and put it there."""
         if self.plan is READ_ONLY and self.route.raised:

@@ -378,9 +378,13 @@ class ClientServed:
 
 @dataclass(frozen=True, slots=True)
 class VersionAsked:
-    """A client asks a version: see :class:`leader_hints.core.versions.asked_versions`."""
+    """A client asks a version: see :class:`leader_hints.core.versions.asked_versions`.
+
+    ``day``: the worker's, whose links note again what they have noted on an earlier one.
+    """
 
     route: str
+    day: str
     software: str
     client_id: str
     key: int

@@ -157,6 +157,12 @@ class Pump:
         self._budget.memory.sweep()
         yield from self._endings.sweep(now)
 
+    def note_again(self) -> Iterator[None]:
+        """Have links note again what their clients ask. In short steps, as :meth:`sweep`."""
+        for pair in list(self._pairs.values()):
+            pair.link.state.policies.note_again()
+            yield
+
     def end_held(self, error: Exception) -> None:
         """End the links whose responses are held: a defect has ended what would let them go."""
         for pair in list(self._pairs.values()):

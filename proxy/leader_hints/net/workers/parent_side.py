@@ -298,9 +298,10 @@ class ParentSide:
                 return
 
     def _version_asked(self, worker: Worker, told: said.VersionAsked) -> None:
-        self._routes[told.route].asked.note(
-            told.software, told.client_id, told.key, told.version, told.origin
-        )
+        asked = self._routes[told.route].asked
+        # Perhaps the worker was quicker to see that a day has begun: it notes this once.
+        asked.begin_day(told.day)
+        asked.note(told.software, told.client_id, told.key, told.version, told.origin)
 
     def _counted(self, worker: Worker, told: said.TrafficCounted) -> None:
         add(self._routes[told.route].traffic, told)

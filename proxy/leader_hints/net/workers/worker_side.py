@@ -165,4 +165,5 @@ class _TellsAsked(AskedVersions):
         self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
     ) -> None:
         """See there."""
-        self._send(VersionAsked(self._route, software, client_id, key, version, origin))
+        told = VersionAsked(self._route, self.day, software, client_id, key, version, origin)
+        self._send(told)
