@@ -214,6 +214,19 @@ class RoutePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamGivesHints:
+    """A client was offered hints by what is behind a route whose broker gives none itself.
+
+    It is another proxy of leader-hints, or the broker was just upgraded. Its hints pass unchanged,
+    and are counted there.
+    """
+
+    route: str
+    client_id: str
+    software: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BadClientBytes:
     """A client sent bytes that are not Kafka or cannot be served; its connection was closed."""
 
@@ -667,6 +680,7 @@ Event = (
     | HintsSwitched
     | SwitchNotKept
     | RoutePlan
+    | UpstreamGivesHints
     | BadClientBytes
     | ClientRefused
     | Starting
