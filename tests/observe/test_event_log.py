@@ -70,10 +70,10 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "native": False, "raised": {"Produce": [9, 10]}},
     ),
     (
-        events.UpstreamGivesHints(route="r", client_id="c", software="lib/1.2"),
+        events.UpstreamGivesHints(route="r"),
         "warning",
         "upstream_gives_hints",
-        {"route": "r", "client_id": "c", "software": "lib/1.2"},
+        {"route": "r"},
     ),
     (
         events.TopicIdsOffered(cluster="k"),

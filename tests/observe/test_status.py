@@ -247,7 +247,7 @@ def test_a_route_that_looks_at_racks_says_what_was_read_between_them() -> None:
     assert all(one.closest_replica is None for one in _told().routes)
 
 
-def test_a_proxy_behind_is_reported_until_the_broker_gives_hints_itself() -> None:
+def test_a_proxy_behind_is_reported_until_the_route_leads_to_a_broker() -> None:
     counts, past = Counts(), History(lambda: _NOW)
     routes = [Route("a", Mode.ON), Route("b", Mode.ON)]
     seen = watched(routes, counts, cluster("k", 3, 2.5))
@@ -257,8 +257,8 @@ def test_a_proxy_behind_is_reported_until_the_broker_gives_hints_itself() -> Non
         return [one.upstream.hints_behind for one in found]
 
     assert behind() == [False, False]
-    counts.take(UpstreamGivesHints(route="b", client_id="c", software="lib/1.2"))
-    counts.take(RoutePlan(route="b", native=False, raised={}))
+    counts.take(RoutePlan(route="b", native=True, raised={}))
+    counts.take(UpstreamGivesHints(route="b"))
     assert behind() == [False, True]
     counts.take(RoutePlan(route="b", native=True, raised={}))
     assert behind() == [False, False]

@@ -215,15 +215,9 @@ class RoutePlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpstreamGivesHints:
-    """A client was offered hints by what is behind a route whose broker gives none itself.
-
-    It is another proxy of leader-hints, or the broker was just upgraded. Its hints pass unchanged,
-    and are counted there.
-    """
+    """Behind a route is another proxy of leader-hints: its hints pass, and are counted there."""
 
     route: str
-    client_id: str
-    software: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

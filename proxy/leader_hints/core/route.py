@@ -61,8 +61,7 @@ class Route:
     sessions, ``sessions_by_name``: those in which the broker is asked by name. ``traffic``: counts
     of the links, ``rack_traffic``: of consumers that name a rack. ``asked``: the versions that
     clients ask. ``awaited``: the next success of some client would end a recovery; written by
-    :mod:`leader_hints.core.hints.recovery`. ``hints_behind``: it was reported that what is behind
-    offers hints which the broker does not.
+    :mod:`leader_hints.core.hints.recovery`.
     """
 
     name: str
@@ -76,7 +75,6 @@ class Route:
     rack_traffic: RackTraffic = field(default_factory=RackTraffic)
     asked: AskedVersions = field(default_factory=AskedVersions)
     awaited: bool = False
-    hints_behind: bool = False
     raised: bool = field(init=False)
 
     def __post_init__(self) -> None:

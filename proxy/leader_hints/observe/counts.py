@@ -85,7 +85,7 @@ class Counts:
         self.limits: Counter[tuple[str, str]] = Counter()
         #: Route and group of settings whose newest TLS files cannot be used.
         self.unusable: set[tuple[str, str]] = set()
-        #: Routes of which something behind gives hints that their brokers do not.
+        #: Routes that lead to another proxy.
         self.hints_behind: set[str] = set()
         self.stalls = self.worker_ends = 0
         #: Of the proxy itself, by the work that they ended.
@@ -122,7 +122,7 @@ class Counts:
             self.unusable.discard((event.route, event.group))
         elif isinstance(event, UpstreamGivesHints):
             self.hints_behind.add(event.route)
-        elif isinstance(event, RoutePlan) and event.native:
+        elif isinstance(event, RoutePlan):
             self.hints_behind.discard(event.route)
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1

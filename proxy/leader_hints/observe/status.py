@@ -72,8 +72,8 @@ class Upstream(_Model):
     )
     hints_behind: bool = Field(
         default=False,
-        description="Whether clients were offered hints by what is behind the route, though its "
-        "broker gives none: another proxy of leader-hints. Its hints pass, and are counted there.",
+        description="Whether it is another proxy of leader-hints, which gives the hints: they "
+        "pass, and are counted there.",
     )
     raised: dict[str, tuple[int, int]] = Field(
         description="By API: the broker's newest version, and the one that is offered instead."

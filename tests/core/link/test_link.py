@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint
-from leader_hints.core.events import ClientSeen, HintMissed, UpstreamGivesHints
+from leader_hints.core.events import ClientSeen, HintMissed
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
@@ -331,21 +331,6 @@ def test_nothing_is_raised_until_the_versions_of_the_broker_are_known() -> None:
     driven.down(produce_answer(10, 1, {0: 0}) + versions_answer(0, 2, BROKER_3_6))
     driven.up(produce_request(10, 3))
     assert driven.to_broker.endswith(produce_request(9, 3))
-
-
-def test_hints_of_another_proxy_behind_pass_and_are_reported_once() -> None:
-    front = route()
-    first, second = Driven(front), Driven(front)
-    for driven in (first, second):
-        driven.up(request(18, 3, 1, **USES_HINTS))
-        raised = versions_answer(3, 1, {**BROKER_3_6, 0: 10, 1: 16})
-        driven.down(raised)
-        driven.up(produce_request(10, 2))
-        assert driven.to_client == raised
-        assert driven.to_broker.endswith(produce_request(10, 2))
-    reported = UpstreamGivesHints(route="route", client_id="c", software="librdkafka/2.5.0")
-    assert reported in first.link.state.events
-    assert [type(event) for event in second.link.state.events] == [ClientSeen]
 
 
 @pytest.mark.parametrize("version", [0, 1, 2, 3])

@@ -8,7 +8,6 @@ from collections.abc import Mapping
 from leader_hints.apis import api_versions
 from leader_hints.apis.api_versions import VersionRange
 from leader_hints.apis.keys import ApiKey
-from leader_hints.core.events import UpstreamGivesHints
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
@@ -56,8 +55,6 @@ def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange
     if route.raised:
         maxima = {key: versions.maximum for key, versions in ranges.items()}
         plan = plan_for(maxima, synthetic=link.topic_ids.synthesized)
-        if plan.native:
-            _report_hints_behind(link)
         if route.broker.plan is None:
             # The client's other links may keep to what this one is offered.
             route.broker.former_plan = plan_for(maxima)
@@ -67,17 +64,3 @@ def _agree(link: LinkState, frame: memoryview, ranges: Mapping[int, VersionRange
         offers = policies.plan.offers(client.hint_forms, topic_ids=link.topic_ids.have_names)
         link.topic_ids.by_ids = ApiKey.FETCH in offers and not policies.plan.synthetic
         api_versions.raise_maxima(frame, ranges, offers)
-
-
-def _report_hints_behind(link: LinkState) -> None:
-    """Report, once for each route, that its broker gives no hints, and what is behind it does."""
-    route = link.route
-    broker = route.broker.plan
-    if broker is None or broker.native or route.hints_behind:
-        return
-    route.hints_behind = True
-    link.events.append(
-        UpstreamGivesHints(
-            route=route.name, client_id=link.client.id or "", software=link.client.software
-        )
-    )
