@@ -34,6 +34,10 @@ from leader_hints.wire.reader import Reader
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
 _API_VERSIONS_TRIED = (3, 0)
+#: The version of ApiVersions in which clients name themselves (KIP-511).
+_WITH_NAMES = 3
+#: No configuration takes hints from it.
+_UNKNOWN = ClientSoftware("unknown", "0")
 #: First pause until the broker's node id is looked for again; it doubles.
 _IDENTIFY_SECONDS = 0.25
 #: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
@@ -432,10 +436,7 @@ def _next_conclusion(route: Route) -> float:
 async def _ask_maxima(
     connection: BrokerConnection, client: ClientSoftware, version: int
 ) -> dict[int, int]:
-    """Return what is offered by API key; nothing if the broker lacks ``version``.
-
-    In version 0 ``client`` is not named.
-    """
+    """Return what is offered to ``client`` by API key; nothing if the broker lacks ``version``."""
     body = api_versions.write_request_body(client) if version else b""
     reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
     ranges = api_versions.read_ranges(reader, version)
@@ -443,8 +444,11 @@ async def _ask_maxima(
 
 
 async def _is_proxy(connection: BrokerConnection, client: ClientSoftware) -> bool:
-    """Whether hints are offered to a client that uses them and not to one without a name.
+    """Whether hints are offered to ``client`` and not to one that nobody knows.
 
     A broker that gives hints offers all clients the same.
     """
-    return not plan_for(await _ask_maxima(connection, client, 0)).native
+    offered = await _ask_maxima(connection, _UNKNOWN, _WITH_NAMES)
+    # A proxy knows the client of a connection by the last name that it gave.
+    await _ask_maxima(connection, client, _WITH_NAMES)
+    return not plan_for(offered).native
