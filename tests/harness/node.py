@@ -1,4 +1,4 @@
-"""@platformatic/kafka's clients, in a process of the Node that tests/node/package.json pins."""
+"""Clients of libraries for Node, in a process of the Node that tests/node/package.json pins."""
 
 import hashlib
 import json
@@ -17,10 +17,20 @@ _MACHINES = {"x86_64": "x64", "aarch64": "arm64"}
 
 
 def node_clients(folder: Path) -> ClientProcess:
-    """Start a process with the clients; its log goes to ``folder``."""
+    """Start a process with @platformatic/kafka's clients; its log goes to ``folder``."""
+    return _clients("platformatic-kafka", folder)
+
+
+def kafkajs_clients(folder: Path) -> ClientProcess:
+    """As :func:`node_clients`, of kafkajs."""
+    return _clients("kafkajs", folder)
+
+
+def _clients(library: str, folder: Path) -> ClientProcess:
     installed = install()
     node = installed / "node_modules" / f"node-linux-{_MACHINES[platform.machine()]}" / "bin/node"
-    return ClientProcess([str(node), str(installed / "clients.js")], folder / "node.log")
+    argv = [str(node), str(installed / "clients.js"), library]
+    return ClientProcess(argv, folder / f"{library}.log")
 
 
 def version() -> str:

@@ -1,0 +1,117 @@
+"""``python -m tests.runs``: do runs, keep their results, write docs/compatibility.md."""
+
+import argparse
+import contextlib
+import functools
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from tests.harness import maven
+from tests.harness.clients import ClientProcess
+from tests.harness.cluster import RealCluster
+from tests.harness.java import java_clients
+from tests.matrix import page
+from tests.matrix.brokers import BROKERS
+from tests.matrix.roster import newest
+from tests.runs.place import Figures, Place
+from tests.runs.results import Result
+from tests.runs.roster import RUNS, TARGET, Run
+
+_MOVES = 5
+_FAILURE_LENGTH = 300
+
+
+def main() -> int:
+    """Do what the options choose; returns 1 if a run failed or could not be done."""
+    options = _parse(sys.argv[1:])
+    failed = False
+    if not options.page_only:
+        folder = Path(options.logs or tempfile.mkdtemp(prefix="leader-hints-runs-"))
+        print(f"logs are in {folder}", flush=True)
+        able = [run for run in map(RUNS.get, options.run or RUNS) if run and _able(run)]
+        failed = len(able) < len(options.run or RUNS)
+        for broker in options.broker or BROKERS:
+            chosen = [run for run in able if broker in run.brokers]
+            failed = _do_all(broker, chosen, folder / broker, options.moves) or failed
+    page.write()
+    print(f"wrote {page.FILE.relative_to(maven.ROOT)}")
+    return 1 if failed else 0
+
+
+def _able(run: Run) -> bool:
+    missing = run.missing()
+    if missing is not None:
+        print(f"skipped {run.name}: {missing}", file=sys.stderr)
+    return missing is None
+
+
+def _do_all(broker: str, runs: Sequence[Run], folder: Path, moves: int) -> bool:
+    """Do runs on one cluster; return whether one failed."""
+    if not runs:
+        return False
+    failed = False
+    with contextlib.ExitStack() as stack:
+        java = _once(stack, folder)
+        cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster"))
+        target = functools.cache(lambda: _target(stack, folder))
+        for run in runs:
+            for direct in run.ways:
+                logs = folder / f"{run.name}{'-direct' if direct else ''}"
+                logs.mkdir(parents=True)
+                place = Place(cluster, logs, java, direct, moves)
+                others = (Place(target(), logs / "target", java),) if run.target else ()
+                result = _do(run, broker, place, others)
+                result.save()
+                print(
+                    f"{broker} {logs.name}: {result.failure or dict(result.figures)}, "
+                    f"{result.seconds:g} s",
+                    flush=True,
+                )
+                failed = failed or bool(result.failure)
+                cluster.check()
+    return failed
+
+
+def _once(stack: contextlib.ExitStack, folder: Path) -> Callable[[], ClientProcess]:
+    """What starts Java's clients when they are first needed."""
+
+    @functools.cache
+    def start() -> ClientProcess:
+        return stack.enter_context(java_clients(folder, newest("java").version))
+
+    return start
+
+
+def _target(stack: contextlib.ExitStack, folder: Path) -> RealCluster:
+    return stack.enter_context(BROKERS[TARGET].cluster(folder / "target"))
+
+
+def _do(run: Run, broker: str, place: Place, others: Sequence[Place]) -> Result:
+    began = time.monotonic()
+    figures: Figures = {}
+    failure = ""
+    try:
+        figures = run.do(place, *others)
+    except (AssertionError, OSError) as error:
+        failure = (str(error) or repr(error))[:_FAILURE_LENGTH]
+    seconds = round(time.monotonic() - began, 1)
+    return Result(run.name, broker, place.direct, place.moves, figures, failure, seconds)
+
+
+def _parse(arguments: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.runs", description=__doc__)
+    parser.add_argument("--run", action="append", choices=RUNS, help="only this; may be repeated")
+    parser.add_argument(
+        "--broker", action="append", choices=BROKERS, help="only this one; may be repeated"
+    )
+    parser.add_argument("--moves", type=int, default=_MOVES, help="moves of all leaders")
+    parser.add_argument("--logs", help="a new folder for logs; by default a temporary one")
+    parser.add_argument("--page-only", action="store_true", help="run nothing, write the page")
+    return parser.parse_args(arguments)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
