@@ -116,7 +116,7 @@ def run(setup: Setup) -> Measured:
     folder = Path(tempfile.mkdtemp(prefix="leader-hints-closest-"))
     with ExitStack() as stack:
         clusters = {
-            selector: stack.enter_context(_cluster(folder / f"cluster-{selector}", selector))
+            selector: stack.enter_context(started(folder / f"cluster-{selector}", selector))
             for selector in (False, True)
         }
         admin = ClusterAdmin(clusters[False])
@@ -138,7 +138,8 @@ def run(setup: Setup) -> Measured:
     return measured
 
 
-def _cluster(folder: Path, selector: bool) -> RealCluster:
+def started(folder: Path, selector: bool) -> RealCluster:
+    """Return three brokers in three racks, with a ``selector`` of their own or none."""
     overrides = {"zookeeper.session.timeout.ms": _SESSION_MS}
     overrides |= CLOSEST_REPLICA if selector else {}
     return RealCluster(VERSION, "zk", folder=folder, overrides=overrides, jvm_options=())

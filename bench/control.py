@@ -3,11 +3,13 @@
 import json
 import math
 import random
+import re
 import signal
 import subprocess
 import sys
 import tempfile
 import tracemalloc
+from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -51,6 +53,7 @@ _BACK_OFF = 0.1
 _PATIENCE = 5.0
 #: Seconds between two looks at the proxy.
 _LOOK = 0.05
+_MISSED = re.compile(r'^leader_hints_hints_missed_total\{.*reason="(\w+)".*\} (\S+)$', re.MULTILINE)
 
 
 @dataclass
@@ -77,7 +80,8 @@ class Storm:
     ``hinted``: partitions that got their hint, ``late``: not at their first error, ``wrong``: with
     another leader than the new one. ``waits``: milliseconds from the request to the response of
     each response with errors. ``longest_hold``: milliseconds, as the proxy has it. ``seconds``:
-    until all clients had their first answer. ``cpu``: seconds of the proxy.
+    until all clients had their first answer. ``cpu``: seconds of the proxy. ``missed``: by reason,
+    as the proxy counts them.
     """
 
     moved: int = _OWN_TOPICS * _EACH_TOPIC
@@ -87,6 +91,7 @@ class Storm:
     longest_hold: float = 0.0
     waits: list[float] = field(default_factory=list)
     steps: dict[str, float] = field(default_factory=dict)
+    missed: dict[str, int] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     seconds: float = 0.0
     cpu: float = 0.0
@@ -179,6 +184,13 @@ class _Proxy:
         """Return a metric, summed over its labels; 0 while it is not there."""
         lines = (await self.get("/metrics")).splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
+
+    async def missed(self) -> dict[str, int]:
+        """Return how many errors went without a hint, by reason."""
+        missed: Counter[str] = Counter()
+        for reason, count in _MISSED.findall(await self.get("/metrics")):
+            missed[reason] += int(float(count))
+        return {reason: count for reason, count in missed.items() if count}
 
     async def knows(self, partitions: int) -> None:
         """Wait until it knows so many."""
@@ -294,6 +306,7 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
                 storm.seconds = answered.over_at - began
                 storm.cpu = cpu_seconds(proxy.pid) - cpu
                 storm.steps = await proxy.steps()
+                storm.missed = await proxy.missed()
                 storm.longest_hold = storm.steps.pop(HOLD, 0.0)
                 nursery.cancel_scope.cancel()
     return storm

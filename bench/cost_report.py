@@ -32,6 +32,7 @@ OFF = CostArm("hints off", "3.6.2", "proxy", "off")
 ON = CostArm("hints on", "3.6.2", "proxy", "on")
 RECODED = CostArm("hints on, 2.4.1", "2.4.1", "proxy", "on")
 
+TWO_THREADS = CostArm("HAProxy, two threads", "3.6.2", "haproxy", workers=2)
 TWO_WORKERS = CostArm("hints on, two workers", "3.6.2", "proxy", "on", workers=2)
 WATCHED = CostArm("hints on, watched", "3.6.2", "proxy", "on", watched=True)
 
@@ -72,7 +73,9 @@ class _Comparison:
 
 _COST = _Comparison("cost", (DIRECT, HAPROXY, OFF, ON), MOST_OF_HAPROXY, ON, HAPROXY)
 _RECODING = _Comparison("recoding", (ON, RECODED), MOST_OF_RESTAMPED, RECODED, ON)
-_WORKERS = _Comparison("workers", (ON, TWO_WORKERS), MOST_OF_ONE_PROCESS, TWO_WORKERS, ON)
+_WORKERS = _Comparison(
+    "workers", (HAPROXY, TWO_THREADS, ON, TWO_WORKERS), MOST_OF_ONE_PROCESS, TWO_WORKERS, ON
+)
 _WATCHING = _Comparison("watching", (ON, WATCHED), MOST_OF_UNWATCHED, WATCHED, ON)
 
 

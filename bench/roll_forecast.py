@@ -15,6 +15,9 @@ from leader_hints_report.simulation.simulate import simulate
 SEEDS = range(1, 21)
 #: Parameters that are work of brokers and clients.
 _WORK = ("rtt_ms", "busy_ms", "act_ms", "refuse_ms", "publish_ms")
+#: Of brokers on the machine of the published roll, by their logs of another one: milliseconds until
+#: a broker is leader or follower of a partition (`Finished LeaderAndIsr request`).
+_BECOME_MS = 0.5
 #: Of both kinds of clients.
 CLIENT = "3.9.1"
 
@@ -51,7 +54,10 @@ def fleet(acks: str, quiet_ms: float) -> Fleet:
                 {"name": "c", "role": "consumer", "version": CLIENT},
             ],
             "event": {"kind": "rolling_restart", "pause_s": 60, "down_s": 10, "return_s": 10},
-            "parameters": {name: _scaled(name, slower) for name in _WORK},
+            "parameters": {
+                **{name: _scaled(name, slower) for name in _WORK},
+                "become_ms": _BECOME_MS,
+            },
         },
         "roll",
     )

@@ -5,17 +5,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from typing import Final
 
 import click
 
 from bench.pipeline.figures import (
+    INGEST_COST,
     JSON_RATE,
-    LARGER_COST,
+    LARGE_INGEST_COST,
     MICRO_BATCH_S,
-    PARQUET_RATE,
     SKEW,
+    TABLES_COST,
     TIMES_DUCKDB,
     Figure,
+    Target,
 )
 from bench.pipeline.sizing import sizing
 from bench.pipeline.stages import LONG_S, Stage, work_by_name
@@ -23,9 +26,12 @@ from bench.pipeline.trials import (
     AGAIN,
     COUNTED,
     WARM_UP,
+    Alone,
+    Cost,
     Query,
     Trial,
     against_duckdb,
+    duckdb_alone,
     journal_of,
     micro_batches,
     whole,
@@ -72,7 +78,8 @@ def main(
     batches = samples.get(_Batches, "trials", "micro").seconds
     what = f"micro-batch of {of.micro:,} events, s (median; {min(batches):.2f} to "
     figures = [
-        *_of_trial(plain),
+        _rate(plain),
+        *_costs(samples),
         *_of_hot(_stages(samples, "hot")),
         Figure(f"{what}{max(batches):.2f})", median(batches), MICRO_BATCH_S),
         *(
@@ -80,11 +87,6 @@ def main(
             for name, query in asked.items()
         ),
     ]
-    if of.large:
-        more = samples.get(Trial, "trials", "large")
-        cost = (more.json_s / more.events) / (plain.json_s / plain.events)
-        what = f"cost of an event of {of.large:,} from JSON, times that of {of.events:,}"
-        figures.append(Figure(what, cost, LARGER_COST))
     text, needs = _text(figures, samples), sizing(plain, of.cores)
     click.echo(f"{text}\n\n{needs}")
     if write:
@@ -118,8 +120,11 @@ def _measured(of: _Setup) -> Samples:
         return journal_of(Fleet(of.sidecars, _HOURS, size, seed, hot=hot), name, master)
 
     def tried(name: str, on: Path, warm_up: Path | None = None) -> None:
-        trial, stages = whole(on, name, master, warm_up=warm_up)
+        trial, cost, stages = whole(on, name, master, warm_up=warm_up)
         samples.add("trials", name, trial)
+        if warm_up is None:
+            samples.add("costs", name, cost)
+            samples.add("alone", name, duckdb_alone(on, of.cores))
         for number, stage in enumerate(stages):
             samples.add(f"stages, {name}", str(number), stage)
 
@@ -129,10 +134,10 @@ def _measured(of: _Setup) -> Samples:
     tried("hot", journal("hot", 2, of.events, 0.5), warm_up=in_batches)
     batches = micro_batches(in_batches, of.micro, master)
     samples.add("trials", "micro", _Batches(batches))
-    for name, query in against_duckdb("plain", master, of.cores).items():
-        samples.add("queries", name, query)
     if of.large:
         tried("large", journal("large", 1, of.large))
+    for name, query in against_duckdb("large" if of.large else "plain", master, of.cores).items():
+        samples.add("queries", name, query)
     return samples
 
 
@@ -140,14 +145,26 @@ def _stages(samples: Samples, name: str) -> list[Stage]:
     return [*samples.all(Stage, f"stages, {name}").values()]
 
 
-def _of_trial(trial: Trial) -> Iterator[Figure]:
-    count = f"{trial.events:,} events"
-    yield Figure(f"JSON to all tables, {count}, events/s", trial.events / trial.json_s, JSON_RATE)
-    yield Figure(
-        f"stored Parquet to all tables, {count}, events/s",
-        trial.events / trial.stored_s,
-        PARQUET_RATE,
-    )
+def _rate(trial: Trial) -> Figure:
+    what = f"JSON to all tables, {trial.events:,} events, events/s"
+    return Figure(what, trial.events / trial.json_s, JSON_RATE)
+
+
+#: By the name of a trial: what storing its lines may cost.
+_INGEST: Final[dict[str, Target]] = {"plain": INGEST_COST, "large": LARGE_INGEST_COST}
+
+
+def _costs(samples: Samples) -> Iterator[Figure]:
+    """CPU seconds, times those of DuckDB for the rows of the same JSON."""
+    for name, cost in samples.all(Cost, "costs").items():
+        alone = samples.get(Alone, "alone", name).seconds
+        events = f"{samples.get(Trial, 'trials', name).events:,} events: times DuckDB's CPU seconds"
+        yield Figure(f"JSON to stored events, {events}", cost.ingest_s / alone, _INGEST[name])
+        yield Figure(
+            f"stored events to all tables, {events} for JSON to the same rows",
+            cost.tables_s / alone,
+            TABLES_COST,
+        )
 
 
 def _of_hot(stages: list[Stage]) -> Iterator[Figure]:

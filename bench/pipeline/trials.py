@@ -17,16 +17,21 @@ from bench.pipeline.queries import QUERIES
 from bench.pipeline.stages import Stage, stages
 from leader_hints_report.batch import run
 from leader_hints_report.generator.fleet import Fleet
+from leader_hints_report.journal.events import PART_OF, REST
+from leader_hints_report.journal.format import COLUMNS
 from leader_hints_report.journal.sources import stream
 from leader_hints_report.spark_session import begin
 from leader_hints_report.store.folder import Store
 from leader_hints_report.streaming import SETTINGS
 from leader_hints_report.streaming import begin as begin_stream
 from tests.harness.maven import BUILD, ROOT
+from tests.harness.processes import cpu_seconds
 
 FOLDER: Final = BUILD / "bench" / "pipeline"
 #: Ends the names of stages that make tables of stored events.
 AGAIN: Final = " again"
+#: The step in which lines are stored.
+EVENTS: Final = "events"
 _WARMING: Final = " warming up"
 #: Micro-batches before those that count, and how many do: Java compiles what it meets often.
 WARM_UP: Final = 3
@@ -93,14 +98,31 @@ class Trial:
     stored_bytes: int
 
 
+@dataclass(frozen=True)
+class Cost:
+    """CPU seconds of Java and Python: ``start_s``, until a session is there; ``ingest_s``, with
+    that, until lines are stored as rows; ``tables_s``, of all tables from stored events."""
+
+    start_s: float
+    ingest_s: float
+    tables_s: float
+
+
+def _cpu(session: SparkSession) -> float:
+    """CPU seconds of this process and its Java so far."""
+    java: Any = session.sparkContext._gateway
+    return time.process_time() + cpu_seconds(java.proc.pid)
+
+
 def whole(
     journal: Path, name: str, master: str, *, warm_up: Path | None = None
-) -> tuple[Trial, list[Stage]]:
+) -> tuple[Trial, Cost, list[Stage]]:
     """Make all tables from JSON, and then from the stored events; return also Spark's stages.
 
     ``warm_up``: a journal that the same Java works through first, which counts for nothing.
     """
     log = _fresh("log")
+    before = time.process_time()
     log.mkdir(parents=True)
     session = begin(
         master,
@@ -114,11 +136,19 @@ def whole(
     if warm_up is not None:
         run(session, str(warm_up), str(_fresh("warm-out")), on_step=_naming(session, _WARMING))
     out = _fresh(f"{name}-out")
+    start_cpu = _cpu(session)
+    steps: dict[str, float] = {}
     start = time.perf_counter()
-    taken = run(session, str(journal), str(out), on_step=_naming(session, ""))
+    taken = run(session, str(journal), str(out), on_step=_naming(session, "", steps))
     json_s = time.perf_counter() - start
     again = Store(session, str(out), _naming(session, AGAIN))
+    again_cpu = _cpu(session)
     stored_s = _timed(lambda: again.refresh(rebuild=True))
+    cost = Cost(
+        start_s=start_cpu - before,
+        ingest_s=min(at for step, at in steps.items() if step != EVENTS) - before,
+        tables_s=_cpu(session) - again_cpu,
+    )
     session.stop()
     (of_session,) = log.iterdir()
     with of_session.open(encoding="utf-8") as lines:
@@ -130,16 +160,52 @@ def whole(
         json_bytes=_size(journal, "*.jsonl"),
         stored_bytes=_size(out / "events", "*.parquet"),
     )
-    return trial, done
+    return trial, cost, done
 
 
-def _naming(session: SparkSession, suffix: str) -> Callable[[str], None]:
-    """Names Spark's jobs by the step that they are of."""
+def _naming(
+    session: SparkSession, suffix: str, begun: dict[str, float] | None = None
+) -> Callable[[str], None]:
+    """Names Spark's jobs by the step that they are of. ``begun`` gets the CPU seconds at which each
+    began."""
 
     def on_step(step: str) -> None:
+        if begun is not None:
+            begun.setdefault(step, _cpu(session))
         session.sparkContext.setJobDescription(step + suffix)
 
     return on_step
+
+
+@dataclass(frozen=True)
+class Alone:
+    """CPU seconds that DuckDB alone takes to store the rows of a journal, of good lines."""
+
+    seconds: float
+
+
+def duckdb_alone(journal: Path, cores: int) -> Alone:
+    """Store the rows of a journal of good lines by DuckDB, by part and day as the pipeline does."""
+    types = {"int": "INTEGER", "bigint": "BIGINT", "double": "DOUBLE", "boolean": "BOOLEAN"}
+    columns = {name: types.get(of.simpleString(), "VARCHAR") for name, of in COLUMNS.items()}
+    kinds = " ".join(f"WHEN '{kind}' THEN '{part}'" for kind, part in PART_OF.items())
+    before = time.process_time()
+    with duckdb.connect(config={"threads": cores, "preserve_insertion_order": False}) as database:
+        database.execute(
+            f"""
+            COPY (
+                SELECT * REPLACE (CAST(time AS TIMESTAMPTZ) AS time),
+                    CASE event {kinds} ELSE '{REST}' END AS part, CAST(time[1:10] AS DATE) AS day
+                FROM read_json(
+                    '{journal}/*/*.jsonl', format = 'nd', columns = {columns},
+                    hive_partitioning = false
+                )
+            ) TO '{_fresh("duckdb-out")}' (
+                FORMAT parquet, COMPRESSION zstd, PARTITION_BY (part, day)
+            )
+            """
+        )
+    return Alone(time.process_time() - before)
 
 
 @dataclass(frozen=True)

@@ -52,7 +52,7 @@ def run(
         if topic is None:
             files = sources.new_files(session, journal, store.batches)
             if files:
-                store.take(sources.files_batch(files), sources.read_files(session, files))
+                store.take_files(sources.files_batch(files), files)
         else:
             records = sources.stream(
                 session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost

@@ -15,7 +15,7 @@ from leader_hints_report import commands
 from leader_hints_report.errors import PipelineError
 
 #: Packages of the extra, which the proxy does without.
-EXTRA: Final = frozenset({"jinja2", "matplotlib", "numpy", "pyspark"})
+EXTRA: Final = frozenset({"duckdb", "jinja2", "matplotlib", "numpy", "pyspark"})
 
 
 class _Commands(click.Group):

@@ -150,6 +150,27 @@ async def test_a_thread_that_the_system_refuses_is_asked_for_again(
     assert events == [SwitchNotKept(reason="can't start new thread")]
 
 
+async def test_what_is_kept_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A machine that crashes would be left with an empty file, with which no process begins."""
+    path, synced = tmp_path / "switch.json", list[tuple[str, bool]]()
+    fsync = os.fsync
+
+    def noted(file: int) -> None:
+        synced.append((Path(f"/proc/self/fd/{file}").read_text(encoding="utf-8"), path.exists()))
+        fsync(file)
+
+    monkeypatch.setattr(os, "fsync", noted)
+    file = SwitchFile(str(path), list[Event]().append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        await file.written()
+        nursery.cancel_scope.cancel()
+    assert synced == [('{"r": "off"}\n', False)]
+
+
 def test_a_file_that_cannot_be_written_changes_nothing_else(tmp_path: Path) -> None:
     folder, ports = tmp_path / "folder", free_ports(1)
     folder.mkdir()

@@ -62,6 +62,8 @@ IDS_WAIT = 2.0
 _RULES = DEFAULT_RULES
 #: Longest hold, in seconds: in front of brokers of a ZooKeeper cluster, and of a KRaft one.
 DEADLINE, KRAFT_DEADLINE = _RULES.deadline, _RULES.kraft
+#: Longest hold of a response in which other partitions have their hint.
+SHARED = _RULES.shared
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
 #: Seconds for which a message of a worker is under way, or one to it, at most.

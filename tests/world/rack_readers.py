@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 from tests.world.clients import KINDS, Client, _Connection
 from tests.world.happenings import NODES
 from tests.world.model.releases import FETCH
+from tests.world.model.truth import NO_LEADER
 from tests.world.network import Network
 from tests.world.wire import Endpoint, Result
 
@@ -21,20 +22,21 @@ READING_KINDS: Final = ("java", "librdkafka", "unhinted")
 class Naming(NamedTuple):
     """A replica was named: ``node``, by an answer from ``endpoint`` with an ``error`` or none.
 
-    ``connection``: which of the reader's, by number. ``leader``: as the reader knew then.
+    ``connection``: which of the reader's. ``leader``: as the reader knew then.
     """
 
     at: float
     place: tuple[str, int]
     node: int
     endpoint: Endpoint
-    connection: int
+    connection: _Connection
     leader: int
     error: int
 
 
 class RackReader(Client):
     """``namings``: all that it got. ``replicas``: from which node it reads, by partition.
+    ``shown``: when a partition stood in a response last; one without news does not, in a session.
 
     It keeps to a replica until an error, a lost connection, or another leader.
     """
@@ -53,6 +55,7 @@ class RackReader(Client):
         self._rack = self.rack = rack
         self.namings: list[Naming] = []
         self.replicas: dict[tuple[str, int], tuple[int, int]] = {}
+        self.shown: dict[tuple[str, int], float] = {}
 
     def _reads_from(self, place: tuple[str, int], leader: int) -> int:
         node, under = self.replicas.get(place, (leader, leader))
@@ -62,22 +65,24 @@ class RackReader(Client):
         return leader
 
     def _takes(self, connection: _Connection, place: tuple[str, int], result: Result) -> None:
-        leader = self.work[place].leader
+        self.shown[place] = self.now
+        known = self.work[place].leader
+        # It may have learnt meanwhile that there is none.
+        leader = NO_LEADER if known is None else known.node
         if result.preferred >= 0:
-            assert leader is not None
             self.namings.append(
                 Naming(
                     self.now,
                     place,
                     result.preferred,
                     connection.endpoint,
-                    id(connection),
-                    leader.node,
+                    connection,
+                    leader,
                     result.error,
                 )
             )
             self._say(f"{self.name} is told to read {place[0]}-{place[1]} from {result.preferred}")
-            self.replicas[place] = result.preferred, leader.node
+            self.replicas[place] = result.preferred, leader
         elif result.error:
             self.replicas.pop(place, None)
 

@@ -40,7 +40,7 @@ BAD_PART: Final = "bad"
 #: complete.
 OPEN_PART: Final = "open"
 OVER: Final = "over"
-_PART_OF: Final = {
+PART_OF: Final = {
     "latency": LATENCY,
     "error": ENCOUNTER,
     "recovery": ENCOUNTER,
@@ -109,7 +109,7 @@ def day_of(time: Column) -> Column:
 def part_of(event: Column) -> Column:
     """The part that a kind of event is stored in."""
     part = F.lit(REST)
-    for kind, name in _PART_OF.items():
+    for kind, name in PART_OF.items():
         part = F.when(event == kind, name).otherwise(part)
     return part
 

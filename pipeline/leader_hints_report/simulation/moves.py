@@ -25,7 +25,8 @@ class Batch(NamedTuple):
     ``at``: when it begins to, in milliseconds of the event. ``partitions``, and their ``old`` and
     ``new`` leaders. ``alive``: the former leader still answers; else its connections break, and
     no error tells the client. ``lost_at``: when it was lost. ``epoch_before``: so much earlier the
-    epoch rose under the former leader, as a reassignment has it; 0: it did not.
+    epoch rose under the former leader, as a reassignment has it; 0: it did not. ``started``: the
+    broker that has just been started, -1: none.
     """
 
     at: float
@@ -35,6 +36,7 @@ class Batch(NamedTuple):
     alive: bool = True
     lost_at: float = 0.0
     epoch_before: float = 0.0
+    started: int = -1
 
 
 def batches(
@@ -81,6 +83,7 @@ def _roll(where: Layout, event: RollingRestart) -> Iterator[Batch]:
         yield from _split(away, event.batch, event.batch_pause_s * 1000)
         if event.return_s is not None:
             back = _back(away, began + (event.down_s + event.return_s) * 1000)
+            back = back._replace(started=broker)
             leader[led] = back.new
             yield from _split(back, event.batch, event.batch_pause_s * 1000)
 

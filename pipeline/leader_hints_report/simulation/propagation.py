@@ -39,17 +39,23 @@ def propagate(
     zookeeper = cluster.mode == "zookeeper"
     replicas = where.replicas[batch.partitions]
     held = np.bincount(replicas[replicas >= 0], minlength=where.brokers)
+    work: Floats = (held * table.become_ms).astype(np.float64)
+    if batch.started >= 0:
+        work[batch.started] *= table.started_factor
     if zookeeper:
-        acts, shows = _zookeeper(where.brokers, len(batch.partitions), held, table, random)
+        hears, shows = _zookeeper(where.brokers, len(batch.partitions), work, table, random)
         bytes_sent = table.update_bytes * len(batch.partitions) * where.brokers
     else:
-        acts, shows = _kraft(cluster, where.brokers, len(batch.partitions), held, table, random)
+        hears, shows = _kraft(cluster, where.brokers, len(batch.partitions), table, random)
         bytes_sent = 0.0
     if table.late_metadata_ms:
         shows = shows + random.exponential(table.late_metadata_ms, where.brokers)
-    serves = acts[batch.new]
+    acts = hears + work
+    # One partition after the other. A broker's order is nearly the same as another's.
+    place = random.random(len(batch.partitions))
+    serves = hears[batch.new] + place * work[batch.new]
     if batch.alive:
-        stops = acts[batch.old]
+        stops = hears[batch.old] + place * work[batch.old]
         waits = _lognormal(random, table.refuse_ms, table.refuse_spread, where.brokers)
         refuses = stops + waits[batch.old]
     else:
@@ -63,20 +69,19 @@ def _lognormal(random: Random, median: float, spread: float, count: int) -> Floa
 
 
 def _zookeeper(
-    brokers: int, moves: int, held: Ints, table: Parameters, random: Random
+    brokers: int, moves: int, work: Floats, table: Parameters, random: Random
 ) -> tuple[Floats, Floats]:
     """LeaderAndIsr of the whole batch goes out when all leaders are written, and UpdateMetadata
     behind it in each broker's queue (ControllerChannelManager)."""
     sent = moves * table.elect_ms
-    acts = sent + _lognormal(random, table.act_ms, table.act_spread, brokers)
-    acts = acts + held * table.become_ms
+    hears = sent + _lognormal(random, table.act_ms, table.act_spread, brokers)
     sending = table.update_bytes * moves * brokers / (table.update_mb_per_s * 1000)
-    shows = acts + _lognormal(random, table.publish_ms, table.publish_spread, brokers)
-    return acts, shows + sending * random.random(brokers)
+    shows = hears + work + _lognormal(random, table.publish_ms, table.publish_spread, brokers)
+    return hears, shows + sending * random.random(brokers)
 
 
 def _kraft(
-    cluster: Cluster, brokers: int, moves: int, held: Ints, table: Parameters, random: Random
+    cluster: Cluster, brokers: int, moves: int, table: Parameters, random: Random
 ) -> tuple[Floats, Floats]:
     """All brokers but the active controller's hear that the records are committed with the next
     record: at the same time, and up to half a second later. Metadata is set before replicas
@@ -87,9 +92,7 @@ def _kraft(
     if cluster.controllers == "brokers":
         later[random.integers(min(brokers, 3))] = 0.0
     shows = shows + later
-    return shows + _lognormal(
-        random, table.kraft_apply_ms, 0.5, brokers
-    ) + held * table.become_ms, shows
+    return shows + _lognormal(random, table.kraft_apply_ms, 0.5, brokers), shows
 
 
 def _followers(

@@ -13,7 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from leader_hints_report.journal.files import Files
+from leader_hints_report.journal.files import File, Files
 from leader_hints_report.journal.format import FORMAT
 from leader_hints_report.lock import locked
 from leader_hints_report.store.manifest import Batch, Manifest
@@ -79,11 +79,22 @@ class Store:
         ``stored``: rows from :func:`leader_hints_report.journal.events.read`. Without rows nothing
         is left behind.
         """
-        if any(known.id == batch.id for known in self._manifest.batches):
+        if self._is_known(batch):
             return False
         self._on_step("events")
         self._events.take(batch, stored)
         return True
+
+    def take_files(self, batch: Batch, files: list[File]) -> bool:
+        """Store the lines of files as a batch, as :meth:`take` does."""
+        if self._is_known(batch):
+            return False
+        self._on_step("events")
+        self._events.take_files(batch, files)
+        return True
+
+    def _is_known(self, batch: Batch) -> bool:
+        return any(known.id == batch.id for known in self._manifest.batches)
 
     def _read_again(self) -> None:
         """After an upgrade, read lines again of which an earlier version did not understand all."""

@@ -25,6 +25,9 @@ from leader_hints_report.journal.events import (
 )
 from leader_hints_report.journal.files import File, Files
 from leader_hints_report.journal.format import FORMAT
+from leader_hints_report.journal.plain_lines import ODD_PART, PLAIN_FILE, local, read_odd
+from leader_hints_report.journal.plain_lines import store as store_plain
+from leader_hints_report.journal.sources import read_files
 from leader_hints_report.store.manifest import Batch, Manifest
 
 #: By which lines are judged now.
@@ -48,8 +51,47 @@ class StoredEvents:
 
     def take(self, batch: Batch, stored: DataFrame) -> None:
         """Write the rows of a batch, and have them count. Without rows nothing is left behind."""
-        folder = f"{self._root}/batch={batch.id}"
-        stored.write.mode("overwrite").partitionBy("part", "day").parquet(folder)
+        stored.write.mode("overwrite").partitionBy("part", "day").parquet(self._folder(batch))
+        self._have_counted(batch)
+
+    def take_files(self, batch: Batch, files: list[File]) -> None:
+        """Write the lines of files as the rows of a batch, as :meth:`take` does.
+
+        On one machine DuckDB reads those of local files; Spark reads what it leaves.
+        """
+        folder = self._folder(batch)
+        self._files.remove(folder)
+        left = self._store_plain(files, folder)
+        rows = [read_files(self._session, left)] if left else []
+        odd = f"{folder}/part={ODD_PART}"
+        if self._files.exists(odd):
+            rows.append(read_odd(self._session.read.schema(STORED).parquet(odd)))
+        for some in rows:
+            some.write.mode("append").partitionBy("part", "day").parquet(folder)
+        self._files.remove(odd)
+        self._have_counted(batch)
+
+    def _store_plain(self, files: list[File], folder: str) -> list[File]:
+        """Have DuckDB write what it can; return the files that are left."""
+        context = self._session.sparkContext
+        to = local(folder)
+        if to is None or not (context.master or "").startswith("local"):
+            return files
+        plain = {
+            path: file.size
+            for file in files
+            if file.path.endswith(PLAIN_FILE) and (path := local(file.path)) is not None
+        }
+        if not plain:
+            return files
+        done = plain.keys() - {*store_plain(plain, to, context.defaultParallelism)}
+        return [file for file in files if local(file.path) not in done]
+
+    def _folder(self, batch: Batch) -> str:
+        return f"{self._root}/batch={batch.id}"
+
+    def _have_counted(self, batch: Batch) -> None:
+        folder = self._folder(batch)
         found = self._files.matching(f"{folder}/part=*/day=*")
         slices = [[part, day] for _, part, day in map(_slice_of, found)]
         if slices:

@@ -14,6 +14,7 @@ import trio
 from leader_hints.core.events import Event, SwitchNotKept
 from leader_hints.core.mode import Mode
 from leader_hints.errors import ConfigurationError
+from leader_hints.net.journal.journal_files import sync
 
 #: Seconds before a file that could not be written is tried again.
 _AGAIN: Final = 10.0
@@ -98,7 +99,12 @@ def read_switch_file(path: str) -> dict[str, Mode]:
 def _write(path: Path, text: str) -> None:
     new = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        new.write_text(f"{text}\n", encoding="utf-8")
+        with new.open("w", encoding="utf-8") as file:
+            file.write(f"{text}\n")
+            file.flush()
+            # Else a machine that crashes may have the name without what was written, and no process
+            # begins with an empty file.
+            sync(file.fileno())
         new.replace(path)
     finally:
         new.unlink(missing_ok=True)

@@ -91,7 +91,7 @@ class HintMissed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClientSeen:
-    """A client named its software (KIP-511); once for each link.
+    """A client named its software (KIP-511), and its broker has served it; once for each link.
 
     ``address``: where it comes from; "" where that is not known. ``uses``: the forms of hints that
     it is known to use; with none it is offered its broker's versions. ``None``: its name is not

@@ -97,10 +97,10 @@ class Journal:
         }
         return encode(columns | row)
 
-    def skip(self) -> int:
-        """Use up a number, and return it."""
+    def skip(self, numbers: int = 1) -> int:
+        """Use up so many numbers, and return the first of them."""
         number = self._next
-        self._next += 1
+        self._next += numbers
         return number
 
     def start(self, software: str, version: str, hints: str) -> bytes:

@@ -46,7 +46,7 @@ KIND_MEANINGS: Final[dict[Kind, str]] = {
     "start": "a sidecar begins; always the first of its run",
     "stop": "a sidecar ends in order; always the last of its run",
     "mode": "an operator changed the hints mode of a route",
-    "client": "a client named its software; once for each link",
+    "client": "a client named its software, and its broker has served it; once for each link",
     "asked": "which versions of which APIs a client has asked since the run began, and was "
     "answered; clients with the same software and client id are one. Written when there is more "
     "than before, and once a day; the lines of a client add up",

@@ -152,7 +152,7 @@ FAMILIES = {
             "clients_seen",
             "counter",
             ("software", "version"),
-            "Links whose client said what it is (KIP-511).",
+            "Links whose client said what it is (KIP-511), and was served by its broker.",
         ),
         Family(
             "clients_using_hints",

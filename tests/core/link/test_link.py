@@ -417,6 +417,8 @@ def test_a_client_that_the_configuration_knows_is_raised() -> None:
     driven.up(_platformatic(1))
     driven.down(versions_answer(3, 1, BROKER_3_6))
     assert driven.to_client == versions_answer(3, 1, {**BROKER_3_6, 0: 10})
+    driven.up(produce_request(9, 2))
+    driven.down(produce_answer(9, 2, {0: 0}))
     (seen,) = driven.link.state.events
     assert isinstance(seen, ClientSeen)
     assert seen.uses == ("produce",)

@@ -15,6 +15,7 @@ from leader_hints.core.replicas.closest_replica import (
     Outcome,
     closest,
     may_be_deleted,
+    stays_at_replicas,
 )
 
 RACKS = {1: "a", 2: "b", 3: "b", 4: "c"}
@@ -68,6 +69,19 @@ def test_the_rule(
     own: int, in_sync: tuple[int, ...], more: dict[str, object], choice: Choice
 ) -> None:
     assert _closest(own, in_sync, **more) == choice  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("software", "expected"),
+    [
+        ("kafka-python/3.0.12", False),
+        ("kafka-python", False),
+        ("confluent-kafka-python/2.16", True),
+    ],
+)
+def test_who_stays_at_a_replica_that_was_named(software: str, expected: bool) -> None:
+    assert stays_at_replicas(software) is expected
+    assert stays_at_replicas("")
 
 
 def test_clients_are_spread_and_each_stays_where_it_is() -> None:

@@ -13,12 +13,13 @@ def _nodes(*nodes: int) -> bytes:
 
 def test_they_belong_to_the_epoch_with_which_they_were_reported() -> None:
     replicas = InSyncReplicas()
-    replicas.report(Led(1, 4, 7), _nodes(4, 5))
+    assert replicas.report(Led(1, 4, 7), _nodes(4, 5))
+    assert not replicas.report(Led(1, 4, 7), _nodes(4, 5))
     assert replicas.at(1, 7) == (4, 5)
     assert replicas.at(1, 8) is None
     assert replicas.at(0, 7) is None
     assert replicas.at(2, 7) is None
-    replicas.report(Led(1, 4, 7), _nodes(4))
+    assert replicas.report(Led(1, 4, 7), _nodes(4))
     assert replicas.at(1, 7) == (4,)
 
 

@@ -54,7 +54,8 @@ CELLS = [
     ("3.6+", 16, 12),
 ]
 _EACH = pytest.mark.parametrize(("release", "asked", "sent"), CELLS)
-_SOFTWARE = {"client_software_name": "apache-kafka-java", "client_software_version": "3.9.1"}
+_JAVA = ("apache-kafka-java", "3.9.1")
+_KAFKA_PYTHON = ("kafka-python", "3.0.12")
 
 
 class Clock:
@@ -89,7 +90,7 @@ class Scene:
         rack: str = "b",
         mode: Mode = Mode.ON,
         hints: Mode = Mode.ON,
-        software: bool = True,
+        software: tuple[str, str] | None = _JAVA,
         size: int = 4096,
     ) -> None:
         self.clock = Clock()
@@ -104,8 +105,10 @@ class Scene:
         self.driven = Driven(
             route, decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
         )
-        if software:
-            self.driven.up(request(18, 3, 1, **_SOFTWARE))
+        if software is not None:
+            name, number = software
+            named = {"client_software_name": name, "client_software_version": number}
+            self.driven.up(request(18, 3, 1, **named))
             self.driven.down(versions_answer(3, 1, BROKERS[release]))
         self.driven.to_client.clear()
         self.driven.to_broker.clear()
@@ -218,7 +221,7 @@ def test_byte_by_byte(release: str, asked: int, sent: int) -> None:
 
 
 def test_a_consumer_that_named_no_software_is_sent_there_too() -> None:
-    scene = Scene("3.6", 11, 11, software=False)
+    scene = Scene("3.6", 11, 11, software=None)
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
 
 
@@ -352,6 +355,49 @@ def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() ->
     assert scene.route.rack_traffic.read == {("b", "b"): 2 * len(scene.got(_RECORDS, {}))}
 
 
+def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> None:
+    """A consumer would go on to read from what lags, for the pause to which looks have grown."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    for _ in range(9):
+        scene.fetch(_RECORDS)
+        scene.clock.now += 2
+    _learn(scene.view, "3.6", 1, 3)
+    # The first response may be of another partition.
+    scene.fetch([])
+    scene.clock.now += 0.3
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
+
+
+def test_partitions_of_every_second_response_are_looked_at_too() -> None:
+    """A consumer may ask for some of its partitions in one request, and for others in the next."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    for _ in range(9):
+        scene.fetch(_RECORDS)
+        scene.fetch([(1, 0, bytes(80))])
+        scene.clock.now += 6
+    in_sync = struct.pack(">2i", 1, 3)
+    topic_id, name = next(iter(NAMES.items()))
+    scene.view.learn(TopicMetadata(0, name, topic_id, (Led(1, OWN, 6),), (in_sync,)), OWN)
+    scene.fetch(_RECORDS)
+    scene.fetch([(1, 0, bytes(80))])
+    assert scene.named == [(1, OWN, False)]
+
+
+def test_a_client_that_goes_on_by_topic_id_is_not_named_the_same_replica_again() -> None:
+    scene = Scene("3.6", 12, 12)
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: CLOSE})
+    scene.asked, scene.sent = 16, 15
+    assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+
+
+def test_kafka_python_is_left_at_the_leader() -> None:
+    """3.0.12 comes back at the next response, and raises UnknownBrokerIdError if the replica's
+    broker leaves the cluster before that."""
+    _unnamed(Scene(software=_KAFKA_PYTHON), Outcome.CLIENT)
+
+
 def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:
     scene = Scene()
     scene.route.broker.node = None
@@ -412,7 +458,7 @@ def test_where_it_is_observed_and_the_rack_is_the_same_topics_are_known_too() ->
         scene.fetch(BOTH)
     scene.driven.link.close()
     assert scene.reads == [(scene.topics(11)[0], "a", "a", 9 * len(scene.got(BOTH, {})), 0)]
-    assert scene.route.rack_traffic.outcomes == {Outcome.SAME_RACK: 2}
+    assert scene.route.rack_traffic.outcomes == {Outcome.SAME_RACK: 2 * 4}
 
 
 def test_racks_that_no_broker_has_are_counted_together() -> None:

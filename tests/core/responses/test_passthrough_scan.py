@@ -20,13 +20,16 @@ from tests.core.brokers import NAMES, route_before
 from tests.core.conversation import ONE, TWO
 from tests.core.links import Driven, route
 from tests.core.samples import (
+    BROKER_3_6,
     FENCED,
     NOT_LEADER,
+    answer,
     fetch_answer,
     fetch_request,
     produce_answer,
     produce_request,
     request,
+    versions_answer,
 )
 
 P, F = ApiKey.PRODUCE, ApiKey.FETCH
@@ -201,11 +204,10 @@ def test_errors_in_what_is_recoded_are_reported(key: int, version: int, release:
     hello = request(18, 3, 9, client_software_name="librdkafka", client_software_version="2.5.0")
     driven.up(hello)
     driven.link.state.exchanges.waiting.clear()
-    driven.link.state.events.clear()
     driven.up(_asked(key, version))
     driven.down(_answered(key, {P: 8, F: 11}[ApiKey(key)], [0, NOT_LEADER]))
     assert driven.to_client == _answered(key, version, [0, NOT_LEADER])
-    (missed,) = driven.link.state.events
+    (_, missed) = driven.link.state.events
     assert isinstance(missed, HintMissed)
     assert (missed.answered.version, missed.answered.software) == (version, "librdkafka/2.5.0")
     assert missed.reason == (
@@ -234,9 +236,35 @@ def _hello(version: int = 3, name: str = "lib") -> bytes:
 def test_a_client_is_reported_once_with_what_it_says_of_itself() -> None:
     driven = _driven(route_before("3.6"))
     driven.up(_hello() + _hello())
+    driven.down(2 * versions_answer(3, 9, BROKER_3_6))
+    _serve(driven)
+    _serve(driven)
     assert driven.link.state.events == [
         ClientSeen(route="route", link=1, client_id="me", software="lib", version="1.2")
     ]
+
+
+def test_what_a_client_says_is_not_reported_before_its_broker_has_served_it() -> None:
+    driven = _driven(route_before("3.6"))
+    driven.up(_hello() + request(17, 1, 1, mechanism="PLAIN"))
+    driven.down(versions_answer(3, 9, BROKER_3_6) + answer(17, 1, 1))
+    assert driven.link.state.events == []
+    _serve(driven)
+    assert [type(event) for event in driven.link.state.events] == [ClientSeen]
+
+
+def test_where_the_broker_serves_anybody_a_client_is_reported_at_once() -> None:
+    at = route_before("3.6")
+    at.broker.serves_anybody = True
+    driven = _driven(at)
+    driven.up(_hello())
+    driven.down(versions_answer(3, 9, BROKER_3_6))
+    assert [type(event) for event in driven.link.state.events] == [ClientSeen]
+
+
+def _serve(driven: Driven) -> None:
+    driven.up(request(3, 1, 3, topics=()))
+    driven.down(answer(3, 1, 3))
 
 
 def test_a_client_that_says_nothing_is_not_told() -> None:
@@ -248,6 +276,8 @@ def test_a_client_that_says_nothing_is_not_told() -> None:
 def test_what_a_client_says_is_cut_where_it_has_no_end() -> None:
     driven = _driven(route_before("3.6"))
     driven.up(_hello(name="x" * 1000))
+    driven.down(versions_answer(3, 9, BROKER_3_6))
+    _serve(driven)
     (seen,) = driven.link.state.events
     assert isinstance(seen, ClientSeen)
     assert seen.software == "x" * 255

@@ -19,7 +19,14 @@ from leader_hints.net.brokers import token_endpoint
 from leader_hints.net.brokers.sasl import Credentials
 from leader_hints.net.brokers.token_endpoint import TokenEndpoint
 from leader_hints.settings.sasl import SaslSettings
-from tests.net.brokers.sasl_broker import AUTHENTICATE, Broker, Judge, ask, connected
+from tests.net.brokers.sasl_broker import (
+    AUTHENTICATE,
+    Broker,
+    Judge,
+    RefusedError,
+    ask,
+    connected,
+)
 
 SECRET = "s3cret/with+ü"
 ID = "leader hints"
@@ -167,6 +174,8 @@ async def test_a_token_is_used_as_long_as_it_is_valid_while_there_is_no_other(
             "it refuses (HTTP 401): invalid_client: no such client",
         ),
         ((302, b""), "it refuses (HTTP 302): it does not say why"),
+        # Half a surrogate pair, which the status page could not have in its JSON.
+        ((400, b'{"error": "\\ud800"}'), "it refuses (HTTP 400): ?"),
         ((200, b"<html>"), "its answer has no access_token; is this the URL of a token endpoint?"),
         ((200, b'["access_token"]'), "its answer has no access_token"),
         ((200, b'{"access_token": 5}'), "its answer has no access_token"),
@@ -217,6 +226,59 @@ async def test_a_broker_gets_the_token(scene: Scene) -> None:
     broker = Broker("OAUTHBEARER", lambda: oauthbearer("header.claims.signature"))
     async with connected(broker, Credentials(settings())) as connection:
         assert await ask(connection) == b"the answer"
+
+
+def takes_only(token: str) -> Judge:
+    """A broker that refuses all other tokens, as it does with a key that it does not know."""
+    if (yield b"") != f"n,,\1auth=Bearer {token}\1\1".encode():
+        yield b'{"status":"invalid_token"}'
+        raise RefusedError("invalid token")
+    yield b""
+
+
+async def test_a_token_that_a_broker_refuses_is_not_used_until_it_expires(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    """The endpoint signs with another key from some time on."""
+    known, broker = Credentials(settings()), Broker("OAUTHBEARER", lambda: takes_only("new"))
+    scene.endpoint.answer = lambda: issued("old", 3600)
+
+    async def refused() -> int:
+        async with connected(broker, known) as connection:
+            with pytest.raises(BrokerError, match=r"^SASL: invalid token$"):
+                await ask(connection)
+        return len(scene.endpoint.forms)
+
+    assert await refused() == 1
+    # Brokers are tried again and again, and may refuse whatever the endpoint gives.
+    assert await refused() == 1
+    mock_clock.jump(10)
+    assert [await refused(), await refused()] == [2, 2]
+    scene.endpoint.answer = lambda: issued("new", 3600)
+    mock_clock.jump(10)
+    for _ in range(2):
+        async with connected(broker, known) as connection:
+            assert await ask(connection) == b"the answer"
+    assert len(scene.endpoint.forms) == 3
+
+
+async def test_a_token_that_is_refused_stays_in_use_while_there_is_no_other(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    asked = tokens()
+    token = await asked.token([])
+    scene.down = True
+    mock_clock.jump(10)
+    asked.refused(token)
+    assert await asked.token([]) == token
+    # What was refused is another one by then.
+    scene.down = False
+    mock_clock.jump(10)
+    await asked.token([])
+    asked.refused("the one before")
+    mock_clock.jump(10)
+    await asked.token([])
+    assert len(scene.endpoint.forms) == 2
 
 
 async def test_a_secret_that_the_endpoint_quotes_is_not_shown(scene: Scene) -> None:

@@ -23,6 +23,7 @@ from leader_hints.net.journal.journal_writer import JournalWriter, Work
 from leader_hints.net.journal.line_buffer import LineBuffer
 from leader_hints.net.journal.sink import LinesLostError, Sink
 from leader_hints.observe.journal import Journal, JournalCounters
+from tests.harness.lines import lines_of
 from tests.observe.journal_lines import Line, checked, in_order
 
 _FULL = OSError(28, "No space left on device")
@@ -467,3 +468,10 @@ async def test_events_that_never_came_are_a_gap_at_once(
     lines = in_order(sink.lines)
     assert _events(lines) == ["start", "leader_change", "gap", "leader_change", "stop"]
     assert lines[2]["dropped"] == scene.counters.dropped == 3
+
+
+def test_very_many_events_that_never_came_are_noted_in_one_short_step() -> None:
+    """A worker whose messages are not read drops thousands in a second."""
+    scene = _Scene(_Sink())
+    assert lines_of(lambda: scene.writer.lose(1_000_000)) < 100
+    assert scene.counters.dropped == 1_000_000

@@ -23,6 +23,15 @@ import trio
 import trio.testing
 import trustme
 from cryptography import x509
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+from cryptography.x509.oid import ExtensionOID, NameOID
 
 from leader_hints import app
 from leader_hints.address import Address
@@ -66,6 +75,32 @@ class Papers:
     def _pem(self, hosts: tuple[str, ...], until: datetime | None) -> bytes:
         issued = self.authority.issue_cert(*hosts, not_after=until)
         return issued.private_key_and_cert_chain_pem.bytes()
+
+    def issue_with_names(self, name: str, names: bytes) -> str:
+        """Write a certificate with its key whose further names are these bytes; return the path."""
+        authority = x509.load_pem_x509_certificate(self.authority.cert_pem.bytes())
+        signs = load_pem_private_key(self.authority.private_key_pem.bytes(), None)
+        assert isinstance(signs, ec.EllipticCurvePrivateKey)
+        key = ec.generate_private_key(ec.SECP256R1())
+        certificate = (
+            x509.CertificateBuilder()
+            .subject_name(x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)]))
+            .issuer_name(authority.subject)
+            .public_key(key.public_key())
+            .serial_number(x509.random_serial_number())
+            .not_valid_before(authority.not_valid_before_utc)
+            .not_valid_after(authority.not_valid_after_utc)
+            .add_extension(
+                x509.UnrecognizedExtension(ExtensionOID.SUBJECT_ALTERNATIVE_NAME, names), False
+            )
+            .sign(signs, SHA256())
+        )
+        path = self.folder / f"{name}.pem"
+        path.write_bytes(
+            key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
+            + certificate.public_bytes(Encoding.PEM)
+        )
+        return str(path)
 
     def chain(self, name: str, more: int) -> str:
         """Write a certificate with its key and so many of its authority; return the path."""
@@ -252,6 +287,27 @@ async def test_the_subject_of_a_clients_certificate_goes_with_its_link(
         assert re.fullmatch(r"OU=Testing cert #\S+,O=trustme \S+", principal), principal
     else:
         assert principal == ""
+
+
+async def test_a_client_whose_certificate_has_a_name_that_is_not_utf_8_comes_in(
+    log: Log, papers: Papers
+) -> None:
+    """Old authorities write e-mail addresses in Latin-1; OpenSSL and brokers take them."""
+    address = "müller@client.example".encode("latin-1")
+    names = bytes((0x30, len(address) + 2, 0x81, len(address))) + address
+    own = papers.issue("proxy", "proxy.example")
+    route = {"client_tls": {"mode": "terminate", "certificate": own, "ca": papers.ca}}
+    async with (
+        broker_at(None) as (broker, upstream),
+        serving(_settings(upstream, **route), log) as (listens,),
+    ):
+        await until_true(lambda: log.events("route_plan"))
+        known = papers.client(papers.issue_with_names("client", names))
+        client = await _connect(listens, known, "proxy.example")
+        answer = _raised(broker)
+        assert await exchange(client, ASKED, len(answer)) == answer
+        await client.aclose()
+    assert log.events("task_failed") == []
 
 
 @pytest.mark.parametrize(
@@ -855,6 +911,8 @@ async def test_a_load_balancer_says_where_a_client_comes_from(
             client = trio.SSLStream(client, context, server_hostname="localhost")
         answer = _raised(broker)
         assert await exchange(client, ASKED, len(answer)) == answer
+        # Who it is is reported once its broker has served it.
+        await exchange(client, messages.metadata_request(12, 8), 1)
         (seen,) = await until_true(lambda: log.events("client_seen"))
         assert seen["address"] == "192.0.2.1:56324"
         await trio.aclose_forcefully(client)

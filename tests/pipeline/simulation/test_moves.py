@@ -24,6 +24,8 @@ def test_a_roll_moves_each_leader_away_and_back() -> None:
     for away, back in zip(moves[::2], moves[1::2], strict=True):
         assert set(away.old.tolist()) == set(back.new.tolist())
         assert (away.new == back.old).all()
+        # It has just been started.
+        assert (away.started, {back.started}) == (-1, set(back.new.tolist()))
         assert (away.old != away.new).all()
 
 

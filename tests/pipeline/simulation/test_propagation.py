@@ -1,5 +1,6 @@
 """When brokers learn of a batch of moves."""
 
+import itertools
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,19 @@ def test_nothing_is_announced_before_all_leaders_are_written() -> None:
     batch, spread = _spread(parameters={"elect_ms": 10})
     assert spread.stops.min() > 10 * len(batch.partitions)
     assert spread.serves.min() > 10 * len(batch.partitions)
+
+
+def test_a_broker_takes_one_partition_after_the_other_and_longer_when_just_started() -> None:
+    fleet = small(parameters={"become_ms": 5, "started_factor": 10, "act_spread": 0})
+    where, random = layout(fleet), np.random.default_rng(1)
+    away, back = itertools.islice(batches(fleet, where, fleet.event, fleet.parameters, random), 2)
+    times = [
+        np.ptp(propagate(fleet.cluster, where, batch, fleet.parameters, random).serves)
+        for batch in (away, back)
+    ]
+    held = len(back.partitions)
+    assert 0 < times[0] <= 5 * held
+    assert 5 * held < times[1] <= 50 * held
 
 
 def test_metadata_comes_after_the_replicas_with_zookeeper() -> None:

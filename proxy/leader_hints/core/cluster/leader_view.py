@@ -47,6 +47,7 @@ class LeaderView:
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
     of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
     theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
+    ``in_sync_changes``: how often replicas in sync were others than those known before.
 
     Large because it takes all that brokers report of leaders, and answers all that is asked of it.
     """
@@ -65,6 +66,7 @@ class LeaderView:
         self.topics = KnownTopics(cluster_id, self.changes, self._forget, clock)
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
+        self.in_sync_changes = 0
         self._reports = LeaderReports(
             cluster_id,
             self.topics,
@@ -223,7 +225,7 @@ class LeaderView:
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
             if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
-                topic.report_in_sync(led, answer.in_sync[number - 1])
+                self.in_sync_changes += topic.report_in_sync(led, answer.in_sync[number - 1])
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):

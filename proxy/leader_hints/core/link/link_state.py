@@ -37,6 +37,7 @@ class LinkState:
 
     __slots__ = (
         "_reported",
+        "_seen",
         "client",
         "events",
         "exchanges",
@@ -60,6 +61,8 @@ class LinkState:
         self.snooped: list[tuple[int, bytes]] = []
         #: Sides of which it was reported that they could not be understood.
         self._reported: frozenset[str] = frozenset()
+        #: Who the client is, until the broker has served it: before that anybody may say anything.
+        self._seen: ClientSeen | None = None
 
     def sampled(self, exchange: Exchange, seconds: float) -> None:
         """Report the time of an exchange."""
@@ -116,6 +119,9 @@ class LinkState:
         self.route.asked.note(
             client.software, client.id or "", policy.key, policy.version, client.origin
         )
+        if self._seen is not None:
+            self.events.append(self._seen)
+            self._seen = None
 
     def asked_without_name(self) -> None:
         """Note that the client asked for versions in a request that names no software."""
@@ -128,16 +134,14 @@ class LinkState:
         known = client.introduce(software)
         self.policies.forget()
         if is_first:
-            self.events.append(
-                ClientSeen(
-                    route=self.route.name,
-                    link=self.number,
-                    client_id=client.id or "",
-                    software=software.name[:LONGEST_TEXT],
-                    version=software.version[:LONGEST_TEXT],
-                    address=client.address,
-                    uses=None if known is None else form_names(known),
-                )
+            self._seen = ClientSeen(
+                route=self.route.name,
+                link=self.number,
+                client_id=client.id or "",
+                software=software.name[:LONGEST_TEXT],
+                version=software.version[:LONGEST_TEXT],
+                address=client.address,
+                uses=None if known is None else form_names(known),
             )
 
     def misunderstood(self, side: str, reason: str) -> None:

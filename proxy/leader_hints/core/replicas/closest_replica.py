@@ -3,12 +3,19 @@
 KIP-392 has the leader name it. What is named here must hold for every client: Java, kafka-python
 and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
 franz-go skip these, and read them again from the replica. So a response may have both.
+
+kafka-python is named none. It goes back to the leader at each response that names none (3.0.12,
+``update_preferred_read_replica``). If a follower named itself each time, the consumer would stay;
+but once Metadata has no such broker any more, its ``poll`` raises UnknownBrokerIdError.
 """
 
 from collections.abc import Callable, Collection
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
+
+#: Clients to which no replica is named, by what they call themselves (KIP-511).
+_UNFIT: Final = "kafka-python"
 
 
 class Outcome(StrEnum):
@@ -22,7 +29,7 @@ class Outcome(StrEnum):
     consumer reads the older half of a log whose beginning was deleted; a follower may have deleted
     more. ``SAME_RACK``: this broker leads, in the consumer's rack. ``FOLLOWER``: it is a follower
     there, in sync. ``NO_REPLICA``: no replica in sync is in the rack. ``PAUSED``: those that are
-    were named lately, and the consumer has come back.
+    were named lately, and the consumer has come back. ``CLIENT``: the client would not stay there.
     """
 
     NAMED = "named"
@@ -37,6 +44,7 @@ class Outcome(StrEnum):
     FOLLOWER = "follower in sync"
     NO_REPLICA = "no replica"
     PAUSED = "paused"
+    CLIENT = "client"
 
 
 class Known(NamedTuple):
@@ -91,6 +99,14 @@ def closest(
     if not serves and known.leader not in lately:
         return Choice(known.leader, Outcome.RETURNED)
     return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
+
+
+def stays_at_replicas(software: str) -> bool:
+    """Whether a client goes on to read from a replica that was named.
+
+    ``software``: as name/version, "" if it has not said.
+    """
+    return software.partition("/")[0] != _UNFIT
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:

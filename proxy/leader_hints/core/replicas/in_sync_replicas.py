@@ -22,15 +22,17 @@ class InSyncReplicas:
         self._epochs = array("i")
         self._nodes: list[bytes] = []
 
-    def report(self, led: Led, nodes: bytes) -> None:
-        """Take what a broker reports beside the leader that is known."""
+    def report(self, led: Led, nodes: bytes) -> bool:
+        """Take what a broker reports beside the leader that is known; return whether it is new."""
         missing = led.partition + 1 - len(self._nodes)
         if missing > 0:
             self._epochs.extend(_NONE * missing)
             self._nodes.extend([b""] * missing)
         self._epochs[led.partition] = led.epoch
-        if self._nodes[led.partition] != nodes:
-            self._nodes[led.partition] = nodes
+        if self._nodes[led.partition] == nodes:
+            return False
+        self._nodes[led.partition] = nodes
+        return True
 
     def at(self, partition: int, epoch: int) -> tuple[int, ...] | None:
         """Return the nodes in sync at a leader epoch, ``None`` if they are not known."""

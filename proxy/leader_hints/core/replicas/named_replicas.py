@@ -1,7 +1,5 @@
 """Which replicas were named on a link lately."""
 
-from leader_hints.apis.fetch_response import Topic
-
 #: Seconds for which a replica is not named again for a partition on the same link. A consumer that
 #: comes back has been refused there, or its broker is gone, or its lease is over (five minutes, by
 #: default). librdkafka backs off if it is sent away again within a minute.
@@ -11,16 +9,17 @@ _MOST = 2000
 
 
 class NamedReplicas:
-    """Nodes by partition, with the time when each may be named again."""
+    """Nodes by partition, with the time when each may be named again.
+
+    By the topic's name: a client may go on to ask by id what it asked by name, in an upgrade.
+    """
 
     __slots__ = ("_until",)
 
     def __init__(self) -> None:
-        self._until: dict[tuple[Topic, int], dict[int, float]] = {}
+        self._until: dict[tuple[str, int], dict[int, float]] = {}
 
-    def add(
-        self, topic: Topic, partition: int, node: int, now: float, pause: float = PAUSE
-    ) -> None:
+    def add(self, topic: str, partition: int, node: int, now: float, pause: float = PAUSE) -> None:
         """Take note that ``node`` is named now, and may be again after a ``pause`` in seconds."""
         place = topic, partition
         nodes = self._until.pop(place, {})
@@ -31,7 +30,7 @@ class NamedReplicas:
         if len(self._until) > _MOST:
             del self._until[next(iter(self._until))]
 
-    def lately(self, topic: Topic, partition: int, now: float) -> frozenset[int]:
+    def lately(self, topic: str, partition: int, now: float) -> frozenset[int]:
         """Return the nodes that are not to be named yet."""
         nodes = self._until.get((topic, partition))
         if nodes is None:

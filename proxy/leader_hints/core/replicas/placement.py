@@ -15,6 +15,7 @@ from leader_hints.core.replicas.closest_replica import (
     Outcome,
     closest,
     may_be_deleted,
+    stays_at_replicas,
 )
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
@@ -24,6 +25,8 @@ _SETTLED = 5.0
 #: Seconds until a link's responses are looked at again, if nothing came of it last time, and the
 #: most of it, to which it doubles. A look costs more than to relay a small response.
 _LOOK_AGAIN, _LOOK_AGAIN_AT_MOST = 0.2, 5.0
+#: So many in a row: a consumer may have some partitions in every second response.
+_IN_A_ROW = 4
 #: Whether a replica could have been named, whatever was named lately.
 _AVOIDABLE = (Outcome.NAMED, Outcome.PAUSED)
 
@@ -31,15 +34,18 @@ _AVOIDABLE = (Outcome.NAMED, Outcome.PAUSED)
 class Placement:
     """What is named to the client of one link."""
 
-    __slots__ = ("_again_at", "_consumer", "_link", "_named", "_pause", "_read")
+    __slots__ = ("_again_at", "_changes", "_consumer", "_link", "_named", "_pause", "_read", "_row")
 
     def __init__(self, link: LinkState) -> None:
         self._link = link
         self._named: NamedReplicas | None = None
         self._consumer: Consumer | None = None
-        #: When the next response is looked at, and how long after this one.
+        #: When the next responses are looked at, and how long after these; how many are left.
         self._again_at = 0.0
+        self._row = 0
         self._pause = _LOOK_AGAIN
+        #: Of the replicas in sync, when it was looked last.
+        self._changes = 0
         self._read: BytesRead | None = None
 
     def look(
@@ -63,13 +69,21 @@ class Placement:
         if view is None or node is None:
             return None
         now = view.now
+        if view.in_sync_changes != self._changes:
+            # Perhaps of what this client reads: to be left, or to be named.
+            self._changes = view.in_sync_changes
+            self._again_at, self._pause = now, _LOOK_AGAIN
         # Where it is only observed, all that crosses is looked at: it is counted.
-        if now < self._again_at and (mode is Mode.ON or rack == own):
+        due = now >= self._again_at
+        if not (due or self._row) and (mode is Mode.ON or rack == own):
             return None
         if self._read.due(now):
             self._report_read()
-        self._again_at = now + self._pause
-        self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
+        if due:
+            self._row = _IN_A_ROW
+            self._again_at = now + self._pause
+            self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
+        self._row = max(self._row - 1, 0)
         version = exchange.recoded or exchange.policy.sent
 
         def place(offered: Offered) -> int:
@@ -119,7 +133,8 @@ class Placement:
             self._named = NamedReplicas()
         # Where nobody moves it is reported once.
         pause = math.inf if observes else PAUSE
-        self._named.add(offered.topic, offered.partition, chosen, now, pause)
+        name = route.broker.topic_name(offered.topic)
+        self._named.add(name, offered.partition, chosen, now, pause)
         self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
@@ -137,6 +152,8 @@ class Placement:
         traffic.selector |= offered.preferred != NONE
         if traffic.selector:
             return None, Outcome.SELECTOR
+        if not stays_at_replicas(self._link.client.software):
+            return None, Outcome.CLIENT
         leader, in_sync = view.leader(topic, partition), view.in_sync(topic, partition)
         if leader is None or leader.node < 0 or not in_sync or view.in_doubt(topic, partition):
             return None, Outcome.UNKNOWN
@@ -145,7 +162,7 @@ class Placement:
             return None, Outcome.MOVED
         endpoints, lately = broker.endpoints, frozenset[int]()
         if self._named is not None:
-            lately = self._named.lately(topic, partition, now)
+            lately = self._named.lately(broker.topic_name(topic), partition, now)
         choice = closest(
             node,
             Known(leader.node, in_sync),

@@ -147,7 +147,8 @@ class BrokerConnection:
             body = sasl_handshake.write_request_body(credentials.mechanism)
             reader = await self._ask(ApiKey.SASL_HANDSHAKE, sasl_handshake.VERSION, body)
             _check_offer(credentials.mechanism, sasl_handshake.read_response(reader))
-            return await self._converse(credentials, credentials.converse(used, self._host))
+            conversation = credentials.converse(used, self._host)
+            return await self._converse(credentials, conversation, used)
         except (BrokerError, ConfigurationError, LoginError) as error:
             # Where secrets are read in a thread: a file may be on a disk that hangs.
             if credentials.has_secrets:
@@ -156,7 +157,9 @@ class BrokerConnection:
                 words = credentials.hidden(str(error), used)
             raise BrokerError(f"SASL: {words}") from None
 
-    async def _converse(self, credentials: Credentials, conversation: Conversation) -> float:
+    async def _converse(
+        self, credentials: Credentials, conversation: Conversation, used: list[str]
+    ) -> float:
         """Have a conversation; return for how many seconds its outcome holds, 0 for ever."""
         token = await self._in_thread(next, conversation)
         while True:
@@ -164,6 +167,7 @@ class BrokerConnection:
             key, version = ApiKey.SASL_AUTHENTICATE, sasl_authenticate.VERSION
             answer = sasl_authenticate.read_response(await self._ask(key, version, body))
             if answer.error:
+                credentials.refused(used)
                 words = answer.message or f"error {answer.error}"
                 raise BrokerError(credentials.refusal(words, self._host))
             try:

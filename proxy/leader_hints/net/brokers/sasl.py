@@ -1,7 +1,7 @@
 """Credentials: what the proxy's own connections authenticate with, and in which words."""
 
 import contextlib
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 
 import trio
 from scramp import ScramClient, ScramException
@@ -89,6 +89,11 @@ class Credentials:
         the broker, as in its Kerberos principal.
         """
         return self._talk(used) if self._kerberos is None else self._kerberos.converse(host)
+
+    def refused(self, used: Sequence[str]) -> None:
+        """Take it that a broker refuses what was ``used``: a fetched token is not used again."""
+        if self._endpoint is not None and used:
+            self._endpoint.refused(used[-1])
 
     def refusal(self, words: str, host: str) -> str:
         """Return what an operator should know where a broker refuses, in its ``words``."""

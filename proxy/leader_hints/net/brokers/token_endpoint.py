@@ -47,7 +47,7 @@ class TokenEndpoint:
         self._threads = threads
         self._lock = trio.Lock()
         self._issued = ""
-        self._expires = self._renewed = self._asked_again = -math.inf
+        self._expires = self._renewed = self._asked_again = self._asked = -math.inf
         self._failure = ""
 
     def check(self) -> None:
@@ -77,8 +77,19 @@ class TokenEndpoint:
             used.append(self._issued)
             return self._issued
 
+    def refused(self, token: str) -> None:
+        """Take it that a broker refuses a token: the next one is fetched before its life is over.
+
+        The endpoint may sign with another key by now, or have withdrawn it. Brokers may refuse each
+        one, so no more are fetched for that than after a failure.
+        """
+        if token == self._issued:
+            self._renewed = -math.inf
+            self._asked_again = max(self._asked_again, self._asked + _PAUSE)
+
     async def _renew(self, now: float, used: list[str]) -> None:
         where = f"the token endpoint {self._settings.token_endpoint}"
+        self._asked = now
         try:
             with trio.fail_after(_PATIENCE):
                 secret, context = await trio.to_thread.run_sync(
@@ -177,7 +188,7 @@ def _token_of(status: int, body: bytes) -> tuple[str, float]:
     answer = _object(body)
     if status != _OK:
         # RFC 6749, section 5.2.
-        words = [str(answer[key]) for key in ("error", "error_description") if answer.get(key)]
+        words = [_text(answer[key]) for key in ("error", "error_description") if answer.get(key)]
         raise LoginError(f"it refuses (HTTP {status}): {': '.join(words) or 'it does not say why'}")
     token, life = answer.get("access_token"), answer.get("expires_in")
     # What RFC 7628 sends between separators: no blanks, and nothing that is not ASCII.
@@ -188,6 +199,11 @@ def _token_of(status: int, body: bytes) -> tuple[str, float]:
     if isinstance(life, bool) or not isinstance(life, int | float) or not 0 < life < math.inf:
         raise LoginError("its answer does not say for how long the token is valid (expires_in)")
     return token, float(min(life, _LONGEST_LIFE))
+
+
+def _text(value: object) -> str:
+    """Return a value as a text that can be written anywhere: JSON may say half a surrogate pair."""
+    return str(value).encode("utf-8", "replace").decode()
 
 
 def _object(body: bytes) -> dict[str, Any]:

@@ -3,6 +3,7 @@
 Tested in ``tests/net/tls/test_tls.py``.
 """
 
+import ssl
 from collections.abc import Mapping
 from contextlib import nullcontext
 from typing import Any, Final, NamedTuple
@@ -34,7 +35,7 @@ _SHORT: Final = {
 class Admitted(NamedTuple):
     """A client that has passed. ``name``: where it comes from. ``session``: if it speaks TLS.
 
-    ``principal``: the subject of its certificate, "" without one.
+    ``principal``: the subject of its certificate, "" without one, or if it cannot be read.
     """
 
     name: str
@@ -107,7 +108,12 @@ class Handshake:
 
 def _subject(session: TlsSession) -> str:
     """Return the subject of a certificate that was checked: from the end, as Kafka writes it."""
-    certificate: Mapping[str, Any] = session.tls.getpeercert() or {}
+    try:
+        certificate: Mapping[str, Any] = session.tls.getpeercert() or {}
+    except (ValueError, ssl.SSLError):
+        # Python reads all names in it, such as those of e-mail, and takes none that is not UTF-8.
+        # OpenSSL and brokers do.
+        return ""
     names = [name for part in certificate.get("subject", ()) for name in part]
     return ",".join(f"{_SHORT.get(kind, kind)}={value}" for kind, value in reversed(names))
 

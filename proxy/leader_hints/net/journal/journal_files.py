@@ -224,7 +224,7 @@ class _OpenFile:
         """Sync it and give it the name of a finished one; one without lines is removed."""
         try:
             self._cut_torn()
-            _sync(self._file)
+            sync(self._file)
         except OSError:
             self.failed = True
             raise
@@ -289,7 +289,11 @@ def _rename_finished(path: Path) -> None:
             os.close(folder)
 
 
-def _sync(file: int) -> None:
+def sync(file: int) -> None:
+    """Have the system write what is in a file to its disk, where the file system can do that.
+
+    :raises OSError: it may not be there.
+    """
     try:
         os.fsync(file)
     except OSError as error:

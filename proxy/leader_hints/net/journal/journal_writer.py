@@ -101,14 +101,14 @@ class JournalWriter:
         if row is None:
             return
         if self._lines.full:
-            self._drop()
+            self._drop(1)
         else:
             self._push(self._journal.line(row))
 
     def lose(self, events: int) -> None:
         """Take it that so many events never came: a worker had no room for them."""
-        for _ in range(0 if self._ending else events):
-            self._drop()
+        if events and not self._ending:
+            self._drop(events)
         if not self._lines.full:
             self._report_gap()
 
@@ -211,10 +211,10 @@ class JournalWriter:
         if self._lines.half_full:
             self._urgent.set()
 
-    def _drop(self) -> None:
-        number, reason = self._journal.skip(), self._trouble or _TOO_SLOW
-        self._gap = _Gap(self._gap.first if self._gap else number, number, reason)
-        self._counters.dropped += 1
+    def _drop(self, events: int) -> None:
+        first, reason = self._journal.skip(events), self._trouble or _TOO_SLOW
+        self._gap = _Gap(self._gap.first if self._gap else first, first + events - 1, reason)
+        self._counters.dropped += events
         self._fail(reason)
 
     def _report_gap(self) -> None:
