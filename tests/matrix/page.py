@@ -100,8 +100,9 @@ def _introduction() -> str:
         "has a proxy in front of it (min.insync.replicas=2, a rack for each, "
         "RackAwareReplicaSelector). All features run together while all leaders move. Errors that "
         "can carry no hint wait until all brokers name the leader (`hold.settle: true`). Cells "
-        "with `-` are left out: brokers of 4.1 pass all through, and have [more clients]"
-        "(deploy/kafka-4.md#tried) without a proxy."
+        "with `-` are left out: in front of brokers of 4.1, which give hints themselves, the proxy "
+        "lets all pass ([more clients](deploy/kafka-4.md#tried) were tried there without one), and "
+        "Java 4.1 is for brokers that give none."
     )
 
 

@@ -118,8 +118,8 @@ _ALL = (
     ),
 )
 CLIENTS: Mapping[str, Client] = {client.name: client for client in _ALL}
-#: Cells that are left out: brokers of 4.1 pass all through, and ``tests.readiness`` has other
-#: clients there. Java's newest client is for brokers that give no hints.
+#: Of cells that are left out. Where brokers give hints all passes; of other clients of those of 4.1
+#: ``tests.readiness`` has more.
 _NEWEST_JAVA = "java-4.1.1"
 _NEWEST_BROKER = "4.1.1-kraft"
 _WITH_NEWEST_JAVA = frozenset(

@@ -1,6 +1,6 @@
 // Producers and consumers of a library for Node, as tests/harness/clients.py drives them. The library
 // is the program's argument: platformatic-kafka or kafkajs. Consumers are members of a group that
-// read a topic from its start. Other commands than produce, consume and stop there are none.
+// read a topic from its start. There are no other commands than produce, consume and stop.
 
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";

@@ -7,5 +7,5 @@ Nouns:
 - Result: what came of a run at one place; kept as JSON under tests/runs/results.
 
 ``python -m tests.runs --help`` says how to do them; the results are in docs/compatibility.md.
-``tests/real/test_runs.py`` does one of each kind.
+``tests/real/test_runs.py`` does some of them.
 """

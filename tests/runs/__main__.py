@@ -2,11 +2,11 @@
 
 import argparse
 import contextlib
-import functools
+import itertools
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
 from tests.harness import maven
@@ -31,8 +31,9 @@ def main() -> int:
     if not options.page_only:
         folder = Path(options.logs or tempfile.mkdtemp(prefix="leader-hints-runs-"))
         print(f"logs are in {folder}", flush=True)
-        able = [run for run in map(RUNS.get, options.run or RUNS) if run and _able(run)]
-        failed = len(able) < len(options.run or RUNS)
+        wanted = [RUNS[name] for name in options.run or RUNS]
+        able = [run for run in wanted if _able(run)]
+        failed = len(able) < len(wanted)
         for broker in options.broker or BROKERS:
             chosen = [run for run in able if broker in run.brokers]
             failed = _do_all(broker, chosen, folder / broker, options.moves) or failed
@@ -54,39 +55,49 @@ def _do_all(broker: str, runs: Sequence[Run], folder: Path, moves: int) -> bool:
         return False
     failed = False
     with contextlib.ExitStack() as stack:
-        java = _once(stack, folder)
         cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster"))
-        target = functools.cache(lambda: _target(stack, folder))
-        for run in runs:
-            for direct in run.ways:
-                logs = folder / f"{run.name}{'-direct' if direct else ''}"
-                logs.mkdir(parents=True)
-                place = Place(cluster, logs, java, direct, moves)
-                others = (Place(target(), logs / "target", java),) if run.target else ()
-                result = _do(run, broker, place, others)
-                result.save()
-                print(
-                    f"{broker} {logs.name}: {result.failure or dict(result.figures)}, "
-                    f"{result.seconds:g} s",
-                    flush=True,
-                )
-                failed = failed or bool(result.failure)
-                cluster.check()
+        target: RealCluster | None = None
+        if any(run.target for run in runs):
+            target = stack.enter_context(BROKERS[TARGET].cluster(folder / "target"))
+        java = stack.enter_context(contextlib.closing(_Java(folder)))
+        for run, direct in ((one, way) for one in runs for way in one.ways):
+            logs = folder / f"{run.name}{'-direct' if direct else ''}"
+            logs.mkdir(parents=True)
+            place = Place(cluster, logs, java.process, direct, moves)
+            others = [Place(target, logs / "target", java.process)] if target and run.target else []
+            result = _do(run, broker, place, others)
+            result.save()
+            what = result.failure or dict(result.figures)
+            print(f"{broker} {logs.name}: {what}, {result.seconds:g} s", flush=True)
+            failed = failed or bool(result.failure)
+            java.clear()
+            cluster.check()
     return failed
 
 
-def _once(stack: contextlib.ExitStack, folder: Path) -> Callable[[], ClientProcess]:
-    """What starts Java's clients when they are first needed."""
+class _Java:
+    """Java's clients, in a process that is started when they are needed."""
 
-    @functools.cache
-    def start() -> ClientProcess:
-        return stack.enter_context(java_clients(folder, newest("java").version))
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._starts = itertools.count(1)
+        self._process: ClientProcess | None = None
 
-    return start
+    def process(self) -> ClientProcess:
+        if self._process is None:
+            folder = self._folder / f"java-{next(self._starts)}"
+            self._process = java_clients(folder, newest("java").version)
+        return self._process
 
+    def clear(self) -> None:
+        """End the process if a run that failed has left clients in it."""
+        if self._process is not None and self._process.busy:
+            self.close()
 
-def _target(stack: contextlib.ExitStack, folder: Path) -> RealCluster:
-    return stack.enter_context(BROKERS[TARGET].cluster(folder / "target"))
+    def close(self) -> None:
+        if self._process is not None:
+            self._process.close()
+            self._process = None
 
 
 def _do(run: Run, broker: str, place: Place, others: Sequence[Place]) -> Result:

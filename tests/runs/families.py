@@ -15,7 +15,9 @@ from tests.runs.place import PARTITIONS, Figures, Place, hints, move_under_load
 @dataclass(frozen=True)
 class Family:
     """A library: ``start`` gives its process, ``missing`` says what it needs and is not there.
-    ``idempotent``: its producer is set to write each record once."""
+
+    ``idempotent``: its producer is set to write each record once.
+    """
 
     name: str
     start: Callable[[Path], ClientProcess]
@@ -35,7 +37,7 @@ FAMILIES = (
 )
 
 
-def losses(place: Place, family: Family) -> Figures:
+def losses(family: Family, place: Place) -> Figures:
     """Count what came of acknowledged records (acks=all) while leaders move: lost, doubled, unread.
 
     :raises AssertionError: a producer or a consumer does not go on.

@@ -21,24 +21,32 @@ def collect() -> Found:
 def render(found: Found) -> str:
     """The part, with a heading."""
     lines = [
-        "| run | broker | way | records and errors | moves |",
+        "| run | broker | way | counts | moves |",
         "| --- | --- | --- | --- | --- |",
         *(line for run in RUNS.values() for line in _lines(run, found.get(run.name, ()))),
     ]
     return "\n\n".join(
         (
             "## Programs, networks and other clients",
-            f"What users run besides, done by `{COMMAND}` while all leaders move; one of each kind "
-            "is a test too (`tests/real/test_runs.py`). Each of three brokers has a proxy in "
-            'front of it, or clients go to the brokers ("direct"). `errors`: failed partitions '
-            "that clients got; `hints`: how many of these with a hint of the proxy.",
+            f"What users run besides, done by `{COMMAND}` while all leaders move, `moves` times; "
+            "some are tests too (`tests/real/test_runs.py`). Each of three brokers has a proxy in "
+            "front of it (`through`), or clients go to the brokers (`direct`). `errors`: failed "
+            "partitions that clients got; `hints`: how many of these with a hint of the proxy.",
             "\n".join(lines),
             "Not run: @confluentinc/kafka-javascript. Its install downloads its native part from "
             "outside of the package registry; that part is librdkafka, which is in the matrix.",
             "What was checked:",
-            "\n".join(f"- **{run.title}**: {run.checked}." for run in RUNS.values()),
+            "\n".join(f"- {', '.join(titles)}: {checked}." for checked, titles in _checked()),
         )
     )
+
+
+def _checked() -> Iterator[tuple[str, Sequence[str]]]:
+    """Iterate over what is checked, with the titles of the runs that do so."""
+    titles: dict[str, list[str]] = {}
+    for run in RUNS.values():
+        titles.setdefault(run.checked, []).append(f"**{run.title}**")
+    yield from titles.items()
 
 
 def _lines(run: Run, found: Sequence[Result]) -> Iterator[str]:

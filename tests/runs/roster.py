@@ -7,13 +7,20 @@ from functools import partial
 from typing import Final
 
 from tests.harness.maven import missing_tools
-from tests.runs import groups, network, programs, sizes
+from tests.runs import groups, kafka_streams, mirror_maker, network, sizes
 from tests.runs.families import FAMILIES, Family, losses
-from tests.runs.place import Figures, Place
+from tests.runs.place import Figures
+from tests.runs.program import VERSION
 
 #: Where MirrorMaker 2 copies to.
 TARGET: Final = "3.6.2-zk"
 _OLD: Final = ("2.4.1-zk", "3.6.2-zk")
+_ONCE: Final = "an idempotent producer's records are all read, once and in order, by a group"
+_COUNTED: Final = (
+    "acks=all, the library's own settings otherwise; what the producer reports is counted "
+    "(`acknowledged`, `given up`), what the log has of it (`lost`: acknowledged, and not there; "
+    "`doubled`: there more than once), and what a consumer of the library did not read (`unread`)"
+)
 
 
 @dataclass(frozen=True)
@@ -40,19 +47,14 @@ def _family(family: Family) -> Run:
     return Run(
         f"client-{name}",
         family.name,
-        "acks=all, its own settings otherwise; counted",
-        partial(_losses, family),
+        _COUNTED,
+        partial(losses, family),
         ("3.6.2-zk",),
         ways=(True, False),
         missing=family.missing,
     )
 
 
-def _losses(family: Family, place: Place) -> Figures:
-    return losses(place, family)
-
-
-_ONCE: Final = "an idempotent producer's records are all read, once and in order, by a group"
 _ALL: Final = (
     Run(
         "consumer-protocol",
@@ -70,18 +72,18 @@ _ALL: Final = (
     ),
     Run(
         "streams",
-        "Kafka Streams 3.9.1, `exactly_once_v2`",
+        f"Kafka Streams {VERSION}, `exactly_once_v2`",
         "counts by key in windows of a second: each record made one committed record of the "
         "output, the next count of its key and window. Leaders of input, output, repartition "
         "topic and changelog move, and so do coordinators",
-        programs.streams,
+        kafka_streams.window_counts,
         ("2.8.2-zk", "3.6.2-zk", "3.6.2-kraft", "4.1.1-kraft"),
     ),
     Run(
         "mirror-maker",
-        f"MirrorMaker 2 (3.9.1), to {TARGET}",
+        f"MirrorMaker 2 ({VERSION}), to {TARGET}",
         "through proxies on both sides: the target has each record; leaders move on both sides",
-        programs.mirror,
+        mirror_maker.mirror,
         ("2.4.1-zk", "2.8.2-zk"),
         target=True,
     ),
@@ -95,7 +97,13 @@ _ALL: Final = (
     ),
     Run("ipv6", "IPv6 listener and upstream", _ONCE, network.over_ipv6, _OLD),
     Run("names", "host names: listener, upstream, advertised", _ONCE, network.by_name, _OLD),
-    Run("chain", "two proxies in front of each broker", _ONCE, network.chained, _OLD),
+    Run(
+        "chain",
+        "two proxies in front of each broker",
+        f"the front ones report that hints are given behind them; {_ONCE}",
+        network.chained,
+        _OLD,
+    ),
     Run(
         "partitions",
         "3,000 partitions, 300 move at a time",

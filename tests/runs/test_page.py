@@ -30,4 +30,6 @@ def test_figures_and_failures_stand_in_the_page() -> None:
 
 def test_all_that_is_checked_is_said() -> None:
     text = page.render({})
-    assert all(f"- **{run.title}**: {run.checked}." in text for run in RUNS.values())
+    said = text.partition("What was checked:")[2]
+    assert all(f"**{run.title}**" in said and f": {run.checked}." in said for run in RUNS.values())
+    assert said.count("\n- ") == len({run.checked for run in RUNS.values()})

@@ -192,7 +192,7 @@ async def test_a_broker_without_the_newest_api_versions_is_asked_the_oldest(
 
 
 @pytest.mark.parametrize("produce", [9, 10])
-async def test_a_proxy_that_gives_the_hints_is_told_from_a_broker(
+async def test_a_proxy_that_gives_the_hints_is_distinguished_from_a_broker(
     produce: int, autojump_clock: MockClock
 ) -> None:
     """A proxy offers more to a client that uses hints than to one that it does not know."""
