@@ -1,13 +1,11 @@
-// Producers and consumers of a library for Node, as tests/harness/clients.py drives them. The library
-// is the program's argument: platformatic-kafka or kafkajs. Consumers are members of a group that
+// Producers and consumers of a library for Node, as tests/harness/clients.py drives them. The
+// program's argument is the library, by its file beside this one. Consumers are members of a group that
 // read a topic from its start. There are no other commands than produce, consume and stop.
 
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
-import * as kafkajs from "./kafkajs.js";
-import * as platformatic from "./platformatic.js";
 
-const library = { kafkajs, "platformatic-kafka": platformatic }[process.argv[2]];
+const library = await import(`./${process.argv[2]}.js`);
 const running = new Map();
 
 function report(id, event, fields = {}) {

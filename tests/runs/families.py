@@ -31,6 +31,13 @@ FAMILIES = (
     Family("kafka-go", franz_go.kafka_go_clients, franz_go.missing_go),
     Family("kafkajs", node.kafkajs_clients, node.missing_npm),
     Family("kafkajs, idempotent", node.kafkajs_clients, node.missing_npm, idempotent=True),
+    Family("confluent-kafka-javascript", node.confluent_clients, node.missing_compiler),
+    Family(
+        "confluent-kafka-javascript, idempotent",
+        node.confluent_clients,
+        node.missing_compiler,
+        idempotent=True,
+    ),
     Family("@platformatic/kafka", node.node_clients, node.missing_npm),
     Family("@platformatic/kafka, idempotent", node.node_clients, node.missing_npm, idempotent=True),
     Family("rskafka (Rust)", rust.rust_clients, rust.missing_cargo),

@@ -33,8 +33,6 @@ def render(found: Found) -> str:
             "front of it (`through`), or clients go to the brokers (`direct`). `errors`: failed "
             "partitions that clients got; `hints`: how many of these with a hint of the proxy.",
             "\n".join(lines),
-            "Not run: @confluentinc/kafka-javascript. Its install downloads its native part from "
-            "outside of the package registry; that part is librdkafka, which is in the matrix.",
             "What was checked:",
             "\n".join(f"- {', '.join(titles)}: {checked}." for checked, titles in _checked()),
         )
