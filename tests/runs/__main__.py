@@ -6,6 +6,7 @@ import itertools
 import sys
 import tempfile
 import time
+import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -107,7 +108,9 @@ def _do(run: Run, broker: str, place: Place, others: Sequence[Place]) -> Result:
     try:
         figures = run.do(place, *others)
     except (AssertionError, OSError) as error:
-        failure = (str(error) or repr(error))[:_FAILURE_LENGTH]
+        traceback.print_exc()
+        # What follows are lines of logs.
+        failure = (str(error) or repr(error)).splitlines()[0][:_FAILURE_LENGTH]
     seconds = round(time.monotonic() - began, 1)
     return Result(run.name, broker, place.direct, place.moves, figures, failure, seconds)
 

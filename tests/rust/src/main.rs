@@ -37,7 +37,10 @@ fn partitions(options: &Options) -> Result<Vec<i32>, std::num::ParseIntError> {
 }
 
 async fn client(id: &str, options: &Options) -> Result<Client, rskafka::client::error::Error> {
-    let brokers = options["prop.bootstrap.servers"].split(',').map(str::to_owned).collect();
+    let brokers = options["prop.bootstrap.servers"]
+        .split(',')
+        .map(str::to_owned)
+        .collect();
     ClientBuilder::new(brokers).client_id(id).build().await
 }
 
@@ -46,7 +49,9 @@ async fn opened(
     options: &Options,
     partition: i32,
 ) -> Result<PartitionClient, rskafka::client::error::Error> {
-    client.partition_client(&options["topic"], partition, UnknownTopicHandling::Retry).await
+    client
+        .partition_client(&options["topic"], partition, UnknownTopicHandling::Retry)
+        .await
 }
 
 async fn produce(id: Arc<str>, options: Options, stopping: Arc<AtomicBool>) -> Outcome {
@@ -93,7 +98,8 @@ async fn send(id: &str, to: &PartitionClient, partition: i32, seq: u64, size: us
         Ok(offsets) => {
             let (offset, at) = (offsets[0], now());
             let latency_ms = (at - sent_at) * 1e3;
-            let fields = format!(",\"offset\":{offset},\"at\":{at:.6},\"latency_ms\":{latency_ms:.3}");
+            let fields =
+                format!(",\"offset\":{offset},\"at\":{at:.6},\"latency_ms\":{latency_ms:.3}");
             report(id, "acked", &(place + &fields));
         }
         Err(error) => {
@@ -125,7 +131,9 @@ async fn read(
 ) -> Outcome {
     let mut next = 0;
     while !stopping.load(Ordering::Relaxed) {
-        let (records, _) = from.fetch_records(next, 1..FETCH_BYTES, FETCH_WAIT_MS).await?;
+        let (records, _) = from
+            .fetch_records(next, 1..FETCH_BYTES, FETCH_WAIT_MS)
+            .await?;
         for found in records {
             let value = String::from_utf8(found.record.value.unwrap_or_default())?;
             let fields: Vec<&str> = value.split('|').collect();
@@ -155,7 +163,9 @@ async fn main() -> Outcome {
             continue;
         }
         let pairs = fields[2..].iter().filter_map(|field| field.split_once('='));
-        let options: Options = pairs.map(|(name, value)| (name.into(), value.into())).collect();
+        let options: Options = pairs
+            .map(|(name, value)| (name.into(), value.into()))
+            .collect();
         let stop = Arc::new(AtomicBool::new(false));
         stops.insert(id.to_string(), stop.clone());
         tokio::spawn(async move {
