@@ -5,7 +5,6 @@ import json
 import shutil
 import socket
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 from tests.harness import processes
 from tests.harness.cluster import HOST
@@ -123,22 +122,12 @@ def chained(place: Place) -> Figures:
     at_brokers = [(listen, broker.upstream) for listen, broker in zip(middle, brokers, strict=True)]
     in_front = [(broker.advertised, listen) for listen, broker in zip(middle, brokers, strict=True)]
     with (
-        _fleet(at_brokers, place.folder / "at-brokers") as back,
-        _fleet(in_front, place.folder / "in-front") as front,
+        ProxyFleet.before(at_brokers, place.folder / "at-brokers") as back,
+        ProxyFleet.before(in_front, place.folder / "in-front") as front,
     ):
         figures = carry(place, "chain")
-        # Its routes lead to proxies, and it says so.
-        for process in front.processes:
-            (seen,) = process.status()["routes"]
-            assert seen["upstream"]["hints_behind"], f"{seen['name']} takes a proxy for a broker"
-        in_front_hints = hints(front)
-        return {
-            **figures,
-            **hints(back),
-            "errors in front": in_front_hints["errors"],
-            "hints in front": in_front_hints["hints"],
-        }
-
-
-def _fleet(routes: list[tuple[Address, Address]], folder: Path) -> ProxyFleet:
-    return ProxyFleet.before(routes, folder, sidecars=True)
+        (process,) = front.processes
+        for route in process.status()["routes"]:
+            assert route["upstream"]["hints_behind"], f"{route['name']} is taken for a broker's"
+        passed = {f"{name} in front": count for name, count in hints(front).items()}
+        return {**figures, **hints(back), **passed}
