@@ -55,6 +55,7 @@ _TIERS: Final = {
     "tests/pipeline/simulation/": Tier.TEST,
     "tests/pipeline/tables/": Tier.TEST,
     "tests/recordings/": Tier.TEST,
+    "tests/runs/": Tier.TEST,
     "tests/settings/": Tier.UNIT,
     "tests/test_": Tier.UNIT,
     "tests/wire/": Tier.UNIT,

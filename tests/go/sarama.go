@@ -23,6 +23,11 @@ func (o options) sarama() (*sarama.Config, []string) {
 	if o["prop.acks"] == "1" {
 		config.Producer.RequiredAcks = sarama.WaitForLocal
 	}
+	if o["prop.enable.idempotence"] == "true" {
+		config.Producer.Idempotent = true
+		// It asks for this.
+		config.Net.MaxOpenRequests = 1
+	}
 	config.Consumer.Return.Errors = true
 	if rack, ok := o["prop.client.rack"]; ok {
 		config.RackID = rack

@@ -148,7 +148,8 @@ class ClusterAdmin:
     def leader(self, topic: str, partition: int = 0) -> int:
         """The leader of a partition that all brokers agree on."""
         return until(
-            lambda: self._agreed_leader(topic, partition), f"a leader of {topic}-{partition}"
+            lambda: self._agreed_leaders(topic).get(partition),
+            f"a leader of {topic}-{partition}",
         )
 
     def move_leader(self, topic: str, partition: int = 0, to: int | None = None) -> int:
@@ -198,7 +199,9 @@ class ClusterAdmin:
         self, moves: Mapping[TopicPartition, int | None]
     ) -> tuple[dict[TopicPartition, int], dict[TopicPartition, PartitionState]]:
         """Return who stands first, and what was before, when the controller has done it."""
-        before = {where: self.partitions(where.topic)[where.partition] for where in moves}
+        # A topic may have thousands, so it is asked for once.
+        states = {topic: self.partitions(topic) for topic in {where.topic for where in moves}}
+        before = {where: states[where.topic][where.partition] for where in moves}
         orders: dict[TopicPartition, tuple[int, ...]] = {}
         for where, to in moves.items():
             state = before[where]
@@ -226,10 +229,13 @@ class ClusterAdmin:
         ``targets`` is what ``raise_epochs`` returned.
         """
         self._elect(targets)
-        until(
-            lambda: all(self._agreed_leader(*where) == to for where, to in targets.items()),
-            f"all brokers know the leaders {targets}",
-        )
+        topics = {where.topic for where in targets}
+
+        def all_know() -> bool:
+            leaders = {topic: self._agreed_leaders(topic) for topic in topics}
+            return all(leaders[topic].get(number) == to for (topic, number), to in targets.items())
+
+        until(all_know, f"all brokers know the leaders {targets}")
 
     def advertise(self, node: int, address: Address) -> None:
         """Have a running broker of a ZooKeeper cluster advertise another address to clients.
@@ -286,13 +292,13 @@ class ClusterAdmin:
             for node in self._running()
         )
 
-    def _agreed_leader(self, topic: str, partition: int) -> int | None:
-        views = {
-            (state.leader, state.epoch) if state else None
-            for state in (self.partitions(topic, node).get(partition) for node in self._running())
-        }
-        view = views.pop()
-        return view[0] if not views and view is not None and view[0] >= 0 else None
+    def _agreed_leaders(self, topic: str) -> dict[int, int]:
+        """The leaders that all brokers name under the same epochs."""
+        views = [
+            {(number, state.leader, state.epoch) for number, state in found.items()}
+            for found in (self.partitions(topic, node) for node in self._running())
+        ]
+        return {number: leader for number, leader, _ in set.intersection(*views) if leader >= 0}
 
     def _reassign(self, orders: Mapping[TopicPartition, Sequence[int]]) -> None:
         request = reassign.AlterPartitionReassignmentsRequest(

@@ -15,7 +15,7 @@ from kio.schema.metadata.v9.request import MetadataRequest
 from kio.schema.metadata.v9.response import MetadataResponse
 
 from tests.harness import processes
-from tests.harness.connection import Address, BrokerConnection
+from tests.harness.connection import Address, BrokerConnection, joined
 from tests.harness.maven import Library, broker_library
 from tests.harness.ports import free_ports
 from tests.harness.waiting import until
@@ -526,4 +526,4 @@ class RealCluster:
 
 def listener_list(addresses: Mapping[str, Address]) -> str:
     """Listeners and their addresses, as brokers' settings have them."""
-    return ",".join(f"{name}://{host}:{port}" for name, (host, port) in addresses.items())
+    return ",".join(f"{name}://{joined(address)}" for name, address in addresses.items())

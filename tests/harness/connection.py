@@ -17,6 +17,12 @@ R = TypeVar("R", bound=ResponsePayload)
 CLIENT_ID = "harness"
 
 
+def joined(address: Address) -> str:
+    """An address as settings have it, such as ``[::1]:9092``."""
+    host, port = address
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
 def read_exactly(stream: socket.socket, count: int) -> bytes:
     """Read ``count`` bytes.
 

@@ -14,7 +14,7 @@ from typing import Any, Literal, Self
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.harness import processes
-from tests.harness.connection import Address
+from tests.harness.connection import Address, joined
 from tests.harness.log_lines import check_name
 from tests.harness.maven import PYTHONPATH
 from tests.harness.ports import free_ports
@@ -330,8 +330,8 @@ class ProxyFleet:
 
 
 def _route_text(route: Route) -> str:
-    (host, port), (upstream_host, upstream_port) = route
-    return f"{host}:{port}={upstream_host}:{upstream_port}"
+    listen, upstream = route
+    return f"{joined(listen)}={joined(upstream)}"
 
 
 def _as_json(routes: Sequence[Route], security: Sequence[Mapping[str, Any]]) -> str:

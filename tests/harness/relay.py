@@ -107,7 +107,8 @@ class Relay:
         self._threads: list[threading.Thread] = []
         self._lock = threading.Lock()
         self._closing = False
-        self._listener = socket.create_server(listen)
+        family = socket.AF_INET6 if ":" in listen[0] else socket.AF_INET
+        self._listener = socket.create_server(listen, family=family)
 
     def cut(self) -> None:
         """End all connections."""

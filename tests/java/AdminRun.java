@@ -1,12 +1,16 @@
+import java.lang.reflect.Method;
 import java.util.List;
 import java.util.Map;
 import java.util.Optional;
 import java.util.concurrent.Callable;
 import java.util.concurrent.ExecutionException;
+import java.util.concurrent.Future;
 import java.util.concurrent.locks.LockSupport;
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.DescribeTopicsResult;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
+import org.apache.kafka.clients.admin.TopicDescription;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.errors.UnknownTopicOrPartitionException;
 
@@ -39,13 +43,26 @@ final class AdminRun extends Run {
 
     private int partitions(Admin admin) throws Exception {
         try {
-            return admin.describeTopics(List.of(topic)).all().get().get(topic).partitions().size();
+            return described(admin).get(topic).partitions().size();
         } catch (ExecutionException error) {
             if (error.getCause() instanceof UnknownTopicOrPartitionException) {
                 return 0;
             }
             throw error;
         }
+    }
+
+    /** The only call that 2.8 has is not in 4.0 any more, which has its successor of 3.1. */
+    @SuppressWarnings("unchecked")
+    private Map<String, TopicDescription> described(Admin admin) throws Exception {
+        DescribeTopicsResult result = admin.describeTopics(List.of(topic));
+        Method all;
+        try {
+            all = DescribeTopicsResult.class.getMethod("allTopicNames");
+        } catch (NoSuchMethodException old) {
+            all = DescribeTopicsResult.class.getMethod("all");
+        }
+        return ((Future<Map<String, TopicDescription>>) all.invoke(result)).get();
     }
 
     private boolean hasSetting(Admin admin, String name) throws Exception {

@@ -10,7 +10,7 @@ from tests.harness import franz_go, maven
 from tests.matrix import page, results
 from tests.matrix.brokers import BROKERS
 from tests.matrix.cell import MOVES, run_cell
-from tests.matrix.roster import CLIENTS, Client
+from tests.matrix.roster import CLIENTS, Client, is_run
 
 
 def main() -> int:
@@ -25,11 +25,12 @@ def main() -> int:
         folder = Path(options.logs or tempfile.mkdtemp(prefix="leader-hints-matrix-"))
         print(f"logs are in {folder}", flush=True)
         for broker in options.broker or BROKERS:
-            clients = [CLIENTS[name] for name in options.client or CLIENTS]
+            chosen = [name for name in options.client or CLIENTS if is_run(broker, name)]
+            clients = [CLIENTS[name] for name in chosen]
             if options.resume:
                 clients = [client for client in clients if not _has_passed(broker, client)]
             failed = _run(broker, clients, folder / broker, options.moves) or failed
-    page.FILE.write_text(page.render(page.collect()))
+    page.write()
     print(f"wrote {page.FILE.relative_to(maven.ROOT)}")
     return 1 if failed else 0
 

@@ -54,5 +54,6 @@ _ALL = (
     BrokerKind("3.6.2", "kraft"),
     BrokerKind("3.7.2", "zk"),
     BrokerKind("3.9.1", "zk"),
+    BrokerKind("4.1.1", "kraft"),
 )
 BROKERS: Mapping[str, BrokerKind] = {kind.name: kind for kind in _ALL}

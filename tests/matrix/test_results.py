@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.matrix import page, results
 from tests.matrix.results import Cell
 from tests.matrix.samples import found
+from tests.runs import page as runs
 
 
 def _cell(broker: str, client: str) -> Cell:
@@ -24,4 +25,4 @@ def test_cells_are_read_as_they_were_saved(tmp_path: Path) -> None:
 
 
 def test_the_page_is_made_of_the_cells_that_are_kept() -> None:
-    assert page.FILE.read_text() == page.render(page.collect())
+    assert page.FILE.read_text() == page.render(page.collect(), runs.collect())

@@ -1,9 +1,11 @@
-// Consumers of @platformatic/kafka, as tests/harness/clients.py drives them: members of a group
-// that read a topic from its start. It says nothing of other commands than consume and stop.
+// Producers and consumers of a library for Node, as tests/harness/clients.py drives them. The
+// program's argument is the library, by its file beside this one. Consumers are members of a group that
+// read a topic from its start. There are no other commands than produce, consume and stop.
 
 import { createInterface } from "node:readline";
-import { Consumer, MessagesStreamModes, stringDeserializers } from "@platformatic/kafka";
+import { setTimeout as sleep } from "node:timers/promises";
 
+const library = await import(`./${process.argv[2]}.js`);
 const running = new Map();
 
 function report(id, event, fields = {}) {
@@ -15,39 +17,61 @@ function crash(id, error) {
   report(id, "crashed", { error: String(error) });
 }
 
+const now = () => Date.now() / 1000;
+
 // A record's value: its producer, partition, number, when it was sent in seconds since 1970, rest.
-function consumed(id, message) {
-  const [producer, , seq, sentAt] = message.value.split("|");
-  const at = Date.now() / 1000;
-  report(id, "consumed", {
-    partition: message.partition,
-    offset: Number(message.offset),
-    producer,
-    seq: Number(seq),
-    at,
-    latency_ms: (at - Number(sentAt)) * 1000,
-  });
+function consumed(id, partition, offset, value) {
+  const [producer, , seq, sentAt] = value.split("|");
+  const at = now();
+  const latency_ms = (at - Number(sentAt)) * 1000;
+  report(id, "consumed", { partition, offset: Number(offset), producer, seq: Number(seq), at, latency_ms });
 }
 
 async function consume(id, options) {
-  const consumer = new Consumer({
-    clientId: id,
-    groupId: options["prop.group.id"],
-    bootstrapBrokers: options["prop.bootstrap.servers"].split(","),
-    deserializers: stringDeserializers,
-  });
-  const stream = await consumer.consume({
-    topics: [options.topic],
-    mode: MessagesStreamModes.EARLIEST,
-    maxWaitTime: 500,
-  });
-  running.set(id, async () => {
-    await stream.close();
-    await consumer.close();
-  });
-  stream.on("error", (error) => crash(id, error));
-  stream.on("data", (message) => consumed(id, message));
+  const read = (partition, offset, value) => consumed(id, partition, offset, value);
+  const end = await library.consume(id, options, read, (error) => crash(id, error));
+  running.set(id, end);
   report(id, "started");
+}
+
+// Records go to partitions in turn at a steady rate, each in a call of its own.
+async function produce(id, options) {
+  const partitions = options.partitions.split(",").map(Number);
+  const [rate, count, size] = [options.rate, options.count, options.size].map(Number);
+  const producer = await library.producer(id, options);
+  const pending = new Set();
+  let stopping = false;
+  const work = async () => {
+    const began = now();
+    for (let number = 0; !stopping && (count === 0 || number < count); number++) {
+      const wait = rate > 0 ? (began + number / rate - now()) * 1000 : 0;
+      if (wait > 0) await sleep(wait);
+      const partition = partitions[number % partitions.length];
+      const seq = Math.floor(number / partitions.length);
+      const at = now();
+      const value = `${id}|${partition}|${seq}|${at.toFixed(6)}|`.padEnd(size, "x");
+      const sent = producer.send(partition, value).then(
+        (offset) => report(id, "acked", { partition, seq, offset, at: now(), latency_ms: (now() - at) * 1000 }),
+        (error) => report(id, "failed", { partition, seq, error: String(error) }),
+      );
+      const settled = sent.finally(() => pending.delete(settled));
+      pending.add(settled);
+    }
+    await Promise.all(pending);
+    await producer.close();
+  };
+  report(id, "started");
+  const worked = work();
+  if (count > 0) {
+    await worked;
+    report(id, "done");
+    return;
+  }
+  worked.catch((error) => crash(id, error));
+  running.set(id, async () => {
+    stopping = true;
+    await worked;
+  });
 }
 
 async function stop(id) {
@@ -55,7 +79,7 @@ async function stop(id) {
   report(id, "done");
 }
 
-const commands = { consume, stop };
+const commands = { produce, consume, stop };
 process.on("uncaughtException", (error) => {
   console.error(error);
   for (const id of running.keys()) crash(id, error);

@@ -70,6 +70,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "native": False, "raised": {"Produce": [9, 10]}},
     ),
     (
+        events.UpstreamGivesHints(route="r"),
+        "warning",
+        "upstream_gives_hints",
+        {"route": "r"},
+    ),
+    (
         events.TopicIdsOffered(cluster="k"),
         "info",
         "topic_ids_offered",

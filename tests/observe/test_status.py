@@ -10,7 +10,15 @@ import jsonschema
 
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.core.broker_state import BrokerState
-from leader_hints.core.events import ClientSeen, Event, HintGiven, HintMissed, Recovered
+from leader_hints.core.events import (
+    ClientSeen,
+    Event,
+    HintGiven,
+    HintMissed,
+    Recovered,
+    RoutePlan,
+    UpstreamGivesHints,
+)
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.client_capabilities import BUILT_IN, form_names
@@ -109,6 +117,7 @@ def test_a_route_is_reported_with_its_broker_and_its_counts() -> None:
         "crossed": "crossed: node 1 advertises one:1, where node 2 answers",
         "past": False,
         "native": False,
+        "hints_behind": False,
         "raised": {"Produce": (9, 10), "Fetch": (15, 16)},
     }
     assert (first.requests, first.responses, first.errors) == (4, 4, 2)
@@ -126,6 +135,7 @@ def test_a_route_is_reported_with_its_broker_and_its_counts() -> None:
         "crossed": "",
         "past": False,
         "native": None,
+        "hints_behind": False,
         "raised": {},
     }
     assert second.hold is None
@@ -235,3 +245,20 @@ def test_a_route_that_looks_at_racks_says_what_was_read_between_them() -> None:
         "partitions": {"named": 2},
     }
     assert all(one.closest_replica is None for one in _told().routes)
+
+
+def test_a_proxy_behind_is_reported_until_the_route_leads_to_a_broker() -> None:
+    counts, past = Counts(), History(lambda: _NOW)
+    routes = [Route("a", Mode.ON), Route("b", Mode.ON)]
+    seen = watched(routes, counts, cluster("k", 3, 2.5))
+
+    def behind() -> list[bool]:
+        found = route_statuses(seen, past, {"a": ("", ""), "b": ("", "")})
+        return [one.upstream.hints_behind for one in found]
+
+    assert behind() == [False, False]
+    counts.take(RoutePlan(route="b", native=True, raised={}))
+    counts.take(UpstreamGivesHints(route="b"))
+    assert behind() == [False, True]
+    counts.take(RoutePlan(route="b", native=True, raised={}))
+    assert behind() == [False, False]

@@ -27,6 +27,7 @@ from tests.real.names import (
     CONFLUENT,
     JAVA,
     JAVA_36,
+    JAVA_41,
     KAFKA_PYTHON,
     KERBEROS_24,
     KERBEROS_36,
@@ -85,6 +86,7 @@ _LIBRARIES: Mapping[str, Callable[[Path], ClientProcess]] = {
     JAVA: lambda folder: java_clients(folder, NEWEST),
     OLD_JAVA: lambda folder: java_clients(folder, "3.5.2"),
     JAVA_36: lambda folder: java_clients(folder, "3.6.2"),
+    JAVA_41: lambda folder: java_clients(folder, "4.1.1"),
     CONFLUENT: lambda folder: python_clients(folder, CONFLUENT),
     KAFKA_PYTHON: lambda folder: python_clients(folder, KAFKA_PYTHON),
 }

@@ -36,6 +36,7 @@ JAVA = "java"
 OLD_JAVA = "java-3.5"  # from before KIP-951: asks for Produce 9 and Fetch 15 at most
 #: As the other, but retries at once when Metadata names a new leader (KAFKA-15415).
 JAVA_36 = "java-3.6"
+JAVA_41 = "java-4.1"
 
 __all__ = [
     "APART_24",
@@ -46,6 +47,7 @@ __all__ = [
     "CONFLUENT",
     "JAVA",
     "JAVA_36",
+    "JAVA_41",
     "KAFKA_PYTHON",
     "KERBEROS_24",
     "KERBEROS_36",

@@ -1,4 +1,4 @@
-"""Kafka's command line tools of 4.1 through proxies in front of brokers of 2.4."""
+"""Kafka's command line tools of 2.4 and 4.1 through proxies in front of brokers of 2.4."""
 
 import subprocess
 from collections.abc import Sequence
@@ -9,33 +9,48 @@ import pytest
 
 from tests.harness.admin import ClusterAdmin
 from tests.harness.cluster import RealCluster
-from tests.harness.maven import Library
+from tests.harness.maven import Library, broker_library
 from tests.harness.proxyproc import ProxyFleet
 from tests.real.names import ZK_24
 
 _SECONDS: Final = 120.0
 #: Lines that are written before and after the leader moves.
 _LINES: Final = 50
-_VERSION: Final = "4.1.1"
+_OLD: Final = "2.4.1"
+_NEW: Final = "4.1.1"
 _CLASSES: Final = {
-    "topics": "org.apache.kafka.tools.TopicCommand",
-    "producer": "org.apache.kafka.tools.ConsoleProducer",
-    "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
-    "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    _OLD: {
+        "topics": "kafka.admin.TopicCommand",
+        "producer": "kafka.tools.ConsoleProducer",
+        "consumer": "kafka.tools.ConsoleConsumer",
+        "groups": "kafka.admin.ConsumerGroupCommand",
+    },
+    _NEW: {
+        "topics": "org.apache.kafka.tools.TopicCommand",
+        "producer": "org.apache.kafka.tools.ConsoleProducer",
+        "consumer": "org.apache.kafka.tools.consumer.ConsoleConsumer",
+        "groups": "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand",
+    },
 }
 
 
 class _Tools:
     """The tools; each call is a process of its own, as their users have it."""
 
-    def __init__(self, bootstrap: str) -> None:
-        self._classpath = Library("kafka-tools", _VERSION).fetch().classpath
+    def __init__(self, version: str, bootstrap: str) -> None:
+        # Those of 2.4 come with the broker.
+        library = broker_library(version) if version == _OLD else Library("kafka-tools", version)
+        self._version = version
+        self._classpath = library.fetch().classpath
         self._bootstrap = bootstrap
 
     def command(self, tool: str, *arguments: str) -> Sequence[str]:
         """The command of a tool."""
-        java = ["java", "-Xmx256m", "-cp", self._classpath, _CLASSES[tool]]
-        return [*java, "--bootstrap-server", self._bootstrap, *arguments]
+        java = ["java", "-Xmx256m", "-XX:TieredStopAtLevel=1", "-cp", self._classpath]
+        # The producer of 2.4 has no other name for it.
+        old = tool == "producer" and self._version == _OLD
+        bootstrap = ("--broker-list" if old else "--bootstrap-server", self._bootstrap)
+        return [*java, _CLASSES[self._version][tool], *bootstrap, *arguments]
 
     def run(self, tool: str, *arguments: str) -> str:
         """Run a tool to its end; return what it wrote."""
@@ -50,14 +65,15 @@ class _Tools:
         return done.stdout
 
 
+@pytest.mark.parametrize("version", [_OLD, _NEW])
 @pytest.mark.parametrize("cluster", [ZK_24], indirect=True)
 def test_topics_records_and_groups(
-    cluster: RealCluster, admin: ClusterAdmin, tmp_path: Path
+    cluster: RealCluster, version: str, admin: ClusterAdmin, tmp_path: Path
 ) -> None:
     routes = [(broker.advertised, broker.upstream) for broker in cluster.brokers.values()]
-    topic, group = "tools", "tools-group"
+    topic, group = f"tools-{version}", f"tools-group-{version}"
     with ProxyFleet.before(routes, tmp_path / "proxies", hints="on", sidecars=True) as fleet:
-        tools = _Tools(cluster.bootstrap)
+        tools = _Tools(version, cluster.bootstrap)
         tools.run("topics", "--create", "--topic", topic, "--partitions", "1",
                   "--replication-factor", "3")  # fmt: skip
         assert topic in tools.run("topics", "--list").split()

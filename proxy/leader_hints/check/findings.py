@@ -94,8 +94,8 @@ TABLE: dict[str, Entry] = {
     "upstream_is_proxy": Entry(
         _PROBLEM,
         "upstream {upstream} is itself a leader-hints proxy: what it offers depends on the client",
-        "There are two proxies in a row. The first takes the second for a broker that gives hints "
-        "itself, and does nothing.",
+        "There are two proxies in a row. The second one gives the hints and counts them, and they "
+        "pass through the first.",
         "Give the address of the broker's own listener as upstream, not the advertised one.",
     ),
     "several_brokers": Entry(

@@ -214,6 +214,13 @@ class RoutePlan:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class UpstreamGivesHints:
+    """Behind a route is another proxy of leader-hints: its hints pass, and are counted there."""
+
+    route: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BadClientBytes:
     """A client sent bytes that are not Kafka or cannot be served; its connection was closed."""
 
@@ -667,6 +674,7 @@ Event = (
     | HintsSwitched
     | SwitchNotKept
     | RoutePlan
+    | UpstreamGivesHints
     | BadClientBytes
     | ClientRefused
     | Starting

@@ -24,7 +24,9 @@ from leader_hints.core.events import (
     LimitReached,
     LinkFailed,
     NotUnderstood,
+    RoutePlan,
     TaskFailed,
+    UpstreamGivesHints,
     UpstreamUnreachable,
     WorkerEnded,
 )
@@ -83,6 +85,8 @@ class Counts:
         self.limits: Counter[tuple[str, str]] = Counter()
         #: Route and group of settings whose newest TLS files cannot be used.
         self.unusable: set[tuple[str, str]] = set()
+        #: Routes that lead to another proxy.
+        self.hints_behind: set[str] = set()
         self.stalls = self.worker_ends = 0
         #: Of the proxy itself, by the work that they ended.
         self.defects: Counter[str] = Counter()
@@ -116,6 +120,10 @@ class Counts:
                 self.defects["link"] += 1
         elif isinstance(event, CertificatesReloaded):
             self.unusable.discard((event.route, event.group))
+        elif isinstance(event, UpstreamGivesHints):
+            self.hints_behind.add(event.route)
+        elif isinstance(event, RoutePlan):
+            self.hints_behind.discard(event.route)
         elif isinstance(event, LimitReached):
             self.limits[event.route, event.limit] += 1
         elif isinstance(event, EventLoopStalled):

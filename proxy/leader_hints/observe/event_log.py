@@ -33,6 +33,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.ClusterNotRestarted: _Line("routes", "warning"),
     events.FaultDone: _Line("routes", "info"),
     events.RoutePlan: _Line("routes", "info"),
+    events.UpstreamGivesHints: _Line("routes", "warning"),
     events.HintsSwitched: _Line("routes", "warning"),
     events.SwitchNotKept: _Line("routes", "warning"),
     events.UpstreamUnreachable: _Line("routes", "warning"),

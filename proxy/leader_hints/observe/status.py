@@ -70,6 +70,11 @@ class Upstream(_Model):
     native: bool | None = Field(
         description="Whether it gives hints itself, so that all passes; null: not known yet."
     )
+    hints_behind: bool = Field(
+        default=False,
+        description="Whether it is another proxy of leader-hints, which gives the hints: they "
+        "pass, and are counted there.",
+    )
     raised: dict[str, tuple[int, int]] = Field(
         description="By API: the broker's newest version, and the one that is offered instead."
     )
@@ -336,6 +341,7 @@ def _route(
             crossed=route.advertised.crossed,
             past=route.advertised.past,
             native=plan.native if plan else None,
+            hints_behind=name in watched.counts.hints_behind,
             raised={api_name(row.key): (row.takes, row.offered) for row in plan.rows}
             if plan
             else {},

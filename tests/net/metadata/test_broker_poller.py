@@ -1,5 +1,6 @@
 """One broker that is asked: versions, pauses, polls, refreshes, its identity. Virtual time."""
 
+import itertools
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 
@@ -42,6 +43,7 @@ class _Told:
     def __init__(self, route: Route) -> None:
         self.route = route
         self.opened_with: list[dict[int, int]] = []
+        self.behind: list[BrokerPoller] = []
         self.reasons: list[str] = []
         self.identities: list[int | None] = []
         self.causes: list[Cause] = []
@@ -52,6 +54,9 @@ class _Told:
 
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
+
+    def hints_behind(self, poller: BrokerPoller) -> None:
+        self.behind.append(poller)
 
     def identified(self, poller: BrokerPoller) -> None:
         self.identities.append(poller.node)
@@ -184,6 +189,29 @@ async def test_a_broker_without_the_newest_api_versions_is_asked_the_oldest(
         assert asked[:3] == [(API_VERSIONS, 3), (API_VERSIONS, 0), (METADATA, 9)]
         assert scene.told.opened_with == [{**LEGACY, METADATA: 9}]
         assert scene.route.broker.node == 1
+
+
+@pytest.mark.parametrize("produce", [9, 10])
+async def test_a_proxy_that_gives_the_hints_is_distinguished_from_a_broker(
+    produce: int, autojump_clock: MockClock
+) -> None:
+    """A proxy offers more to a client that uses hints than to one that it does not know."""
+    offered = itertools.chain([10, produce], itertools.repeat(10))
+
+    def answer(correlation: int, version: int) -> bytes:
+        maxima = {**LEGACY, 0: next(offered)}
+        return messages.api_versions_response(correlation, version, maxima)
+
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[API_VERSIONS] = answer
+        await trio.sleep(100)
+        asked = [(a.key, a.version) for a in scene.broker.asked]
+        # One that wants SASL first may close the connection at a second such question.
+        assert asked[:2] == [(API_VERSIONS, 3), (METADATA, 12)]
+        # As another client, and as itself again.
+        assert asked[2:4] == [(API_VERSIONS, 3)] * 2
+        assert asked.count((API_VERSIONS, 3)) == 3
+        assert scene.told.behind == ([scene.poller] if produce == 9 else [])
 
 
 async def test_pauses_double_up_to_the_longest_while_a_broker_is_down(

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mappi
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
-from itertools import pairwise
+from itertools import cycle, pairwise
 from time import process_time
 from typing import Any, TypeVar
 
@@ -36,6 +36,7 @@ from leader_hints.core.events import (
     TopicIdsOffered,
     TopicIdsWithheld,
     TopicsHidden,
+    UpstreamGivesHints,
 )
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.hold_rules import HoldRules
@@ -54,7 +55,7 @@ from tests.core.rules import DEFAULT_RULES
 from tests.harness.lines import lines_of, most_lines
 from tests.net import messages
 from tests.net.fake_broker import FakeBroker, FakeNetwork, Leaders, network
-from tests.net.messages import LIST_OFFSETS, METADATA, NOT_LEADER, Broker
+from tests.net.messages import API_VERSIONS, LIST_OFFSETS, METADATA, NOT_LEADER, Broker
 from tests.net.rig import LEGACY
 
 _SETTINGS = PollerSettings(
@@ -1525,6 +1526,23 @@ async def test_a_native_broker_and_an_old_one_pass(autojump_clock: MockClock) ->
         assert not old.broker.plan.reads
         assert native.broker.reachable
         assert not old.broker.reachable
+
+
+async def test_a_proxy_behind_a_route_is_reported(autojump_clock: MockClock) -> None:
+    def proxies(scene: _Scene) -> None:
+        for broker in scene.brokers.values():
+            # What it knows uses hints, and is offered more than what it does not know.
+            offers = cycle([10, 9, 10])
+
+            def answer(correlation: int, version: int, offers: Iterator[int] = offers) -> bytes:
+                maxima = {**LEGACY, 0: next(offers)}
+                return messages.api_versions_response(correlation, version, maxima)
+
+            broker.answers[API_VERSIONS] = answer
+
+    async with _scene(1, before=proxies) as scene:
+        # Of brokers that no route leads to there is nothing to say.
+        assert scene.told(UpstreamGivesHints) == [UpstreamGivesHints(route="r1")]
 
 
 async def test_the_plan_of_an_old_broker_with_sasl_is_reported_once(

@@ -21,7 +21,13 @@ from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader_view import LEARNT_AT_ONCE, LeaderView
 from leader_hints.core.cluster.refresh_rate import RefreshRate
-from leader_hints.core.events import Event, LeaderChange, RoutePlan, TaskFailed
+from leader_hints.core.events import (
+    Event,
+    LeaderChange,
+    RoutePlan,
+    TaskFailed,
+    UpstreamGivesHints,
+)
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import places_of
@@ -125,6 +131,11 @@ class BrokerAnswers:
                 },
             )
         )
+
+    def hints_behind(self, poller: BrokerPoller) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        if poller.route is not None:
+            self._emit(UpstreamGivesHints(route=poller.route.name))
 
     def identified(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""

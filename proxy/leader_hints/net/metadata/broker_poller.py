@@ -22,6 +22,7 @@ from leader_hints.core.cluster.doubts import Reporter, Source
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.poll_plan import PollPlan
 from leader_hints.core.route import Route
+from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
@@ -33,6 +34,10 @@ from leader_hints.wire.reader import Reader
 
 #: A broker that lacks v3 answers UNSUPPORTED_VERSION, and is asked again.
 _API_VERSIONS_TRIED = (3, 0)
+#: The version of ApiVersions in which clients name themselves (KIP-511).
+_WITH_NAMES = 3
+#: No configuration takes hints from it.
+_UNKNOWN = ClientSoftware("unknown", "0")
 #: First pause until the broker's node id is looked for again; it doubles.
 _IDENTIFY_SECONDS = 0.25
 #: For how long a broker must have refused to be a node. What restarts knows what it leads by then,
@@ -75,6 +80,9 @@ class Listener(Protocol):
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
         """The broker answers, and takes these versions (maximum by API key)."""
+
+    def hints_behind(self, poller: "BrokerPoller") -> None:
+        """It is not a broker that gives the hints, but another proxy."""
 
     def identified(self, poller: "BrokerPoller") -> None:
         """It is better known now which node is behind the poller's route, or which are not."""
@@ -254,10 +262,7 @@ class BrokerPoller:
     async def _open(self, connection: BrokerConnection) -> None:
         maxima: dict[int, int] = {}
         for version in _API_VERSIONS_TRIED:
-            body = api_versions.write_request_body(self._settings.client) if version else b""
-            reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
-            ranges = api_versions.read_ranges(reader, version)
-            maxima = {key: offered.maximum for key, offered in ranges.items()}
+            maxima = await _ask_maxima(connection, self._settings.client, version)
             if maxima:
                 break
         self.connected = maxima.get(ApiKey.METADATA, -1) >= metadata.OLDEST
@@ -286,6 +291,10 @@ class BrokerPoller:
                     break
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
                 self._pause.reset()
+                # It has answered, so it takes a second question for its versions, too.
+                native = poll_at == -math.inf and plan_for(self._maxima or {}).native
+                if native and await _is_proxy(connection, self._settings.client):
+                    self._listener.hints_behind(self)
                 pause, at_latest = self._settings.poll, math.inf
                 if self.route is not None and not (await self._identify(connection) and told):
                     at_latest = _next_conclusion(self.route)
@@ -422,3 +431,24 @@ def _next_conclusion(route: Route) -> float:
     """
     now = trio.current_time()
     return broker_identity.next_conclusion(route.broker, now, _REFUSED_SECONDS)
+
+
+async def _ask_maxima(
+    connection: BrokerConnection, client: ClientSoftware, version: int
+) -> dict[int, int]:
+    """Return what is offered to ``client`` by API key; nothing if the broker lacks ``version``."""
+    body = api_versions.write_request_body(client) if version else b""
+    reader = await connection.ask(ApiKey.API_VERSIONS, version, body)
+    ranges = api_versions.read_ranges(reader, version)
+    return {key: offered.maximum for key, offered in ranges.items()}
+
+
+async def _is_proxy(connection: BrokerConnection, client: ClientSoftware) -> bool:
+    """Whether hints are offered to ``client`` and not to one that nobody knows.
+
+    A broker that gives hints offers all clients the same.
+    """
+    offered = await _ask_maxima(connection, _UNKNOWN, _WITH_NAMES)
+    # A proxy knows the client of a connection by the last name that it gave.
+    await _ask_maxima(connection, client, _WITH_NAMES)
+    return not plan_for(offered).native

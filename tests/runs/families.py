@@ -1,0 +1,90 @@
+"""Client libraries that the matrix lacks: what each loses, through proxies and direct."""
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.harness import franz_go, node, rust
+from tests.harness.clients import ClientProcess, ConsumerRun, ConsumerSpec, ProducerSpec
+from tests.harness.stored import read_partition
+from tests.harness.waiting import TimedOutError
+from tests.runs.place import PARTITIONS, Figures, Place, hints, move_under_load
+
+
+@dataclass(frozen=True)
+class Family:
+    """A library: ``start`` gives its process, ``missing`` says what it needs and is not there.
+
+    ``idempotent``: its producer is set to write each record once.
+    """
+
+    name: str
+    start: Callable[[Path], ClientProcess]
+    missing: Callable[[], str | None]
+    idempotent: bool = False
+
+
+FAMILIES = (
+    Family("sarama", franz_go.sarama_clients, franz_go.missing_go),
+    Family("sarama, idempotent", franz_go.sarama_clients, franz_go.missing_go, idempotent=True),
+    Family("kafka-go", franz_go.kafka_go_clients, franz_go.missing_go),
+    Family("kafkajs", node.kafkajs_clients, node.missing_npm),
+    Family("kafkajs, idempotent", node.kafkajs_clients, node.missing_npm, idempotent=True),
+    Family("confluent-kafka-javascript", node.confluent_clients, node.missing_compiler),
+    Family(
+        "confluent-kafka-javascript, idempotent",
+        node.confluent_clients,
+        node.missing_compiler,
+        idempotent=True,
+    ),
+    Family("@platformatic/kafka", node.node_clients, node.missing_npm),
+    Family("@platformatic/kafka, idempotent", node.node_clients, node.missing_npm, idempotent=True),
+    Family("rskafka (Rust)", rust.rust_clients, rust.missing_cargo),
+)
+
+
+def losses(family: Family, place: Place) -> Figures:
+    """Count what came of acknowledged records (acks=all) while leaders move: lost, doubled, unread.
+
+    :raises AssertionError: a producer or a consumer does not go on.
+    """
+    with place.proxies() as fleet, family.start(place.folder) as process:
+        topic = place.make_topic("family")
+        partitions = range(PARTITIONS)
+        reads = ConsumerSpec(place.bootstrap, topic, partitions, group=f"group-{topic}")
+        consumer = process.consume(reads)
+        producer = process.produce(
+            ProducerSpec(place.bootstrap, topic, partitions, idempotent=family.idempotent)
+        )
+        move_under_load(place, producer, [topic])
+        producer.stop()
+        acked = {(record.partition, record.seq) for record in producer.acked}
+        stored = Counter(
+            (number, record.seq)
+            for number in partitions
+            for record in read_partition(place.admin, topic, number)
+        )
+        unread = _unread_of(set(stored), consumer)
+        consumer.stop()
+        return {
+            "acknowledged": len(acked),
+            "given up": len(producer.failed),
+            "lost": len(acked - stored.keys()),
+            "doubled": sum(1 for count in stored.values() if count > 1),
+            "unread": unread,
+            **hints(fleet),
+        }
+
+
+def _unread_of(stored: set[tuple[int, int]], consumer: ConsumerRun) -> int:
+    """How many records a consumer has not read when it had the time for all."""
+
+    def left() -> set[tuple[int, int]]:
+        return stored - {(record.partition, record.seq) for record in consumer.consumed}
+
+    try:
+        consumer.wait_consumed(lambda _: not left(), "all that is stored")
+    except TimedOutError:
+        return len(left())
+    return 0
