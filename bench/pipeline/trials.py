@@ -100,8 +100,9 @@ class Trial:
 
 @dataclass(frozen=True)
 class Cost:
-    """CPU seconds of Java and Python: ``start_s``, until a session is there; ``ingest_s``, with
-    that, until lines are stored as rows; ``tables_s``, of all tables from stored events."""
+    """CPU seconds of Java and Python: ``start_s``, until a session is there, with what Java did for
+    other journals before; ``ingest_s``, with that, until lines are stored as rows; ``tables_s``, of
+    all tables from stored events."""
 
     start_s: float
     ingest_s: float
