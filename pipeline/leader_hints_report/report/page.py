@@ -138,9 +138,10 @@ _SECTIONS: Final = (
         "What becomes of clients when their brokers are upgraded. Brokers of 4.0 and newer refuse "
         "the oldest versions of 18 requests (KIP-896); those of 3.7 to 3.9 refuse none. A row has "
         "the clients of one software that ask the same. Seen in part: they have neither written "
-        "nor read yet, or are in a group and have committed no offset, so what is refused may come "
-        "yet. Hints: from which version on the software uses them, for upgrades of clients. "
-        "Clients that a sidecar does not read are missing: docs/deploy/kafka-4.md lists them.",
+        "nor read yet; or are in a group, or ask for its offsets, and have committed none, so what "
+        "is refused may come yet. Hints: from which version on the software uses them, for "
+        "upgrades of clients. Clients that a sidecar does not read are missing: "
+        "docs/deploy/kafka-4.md lists them.",
         figures.readiness_bars,
         (listings.READINESS,),
     ),
