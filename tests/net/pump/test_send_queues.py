@@ -242,6 +242,20 @@ def test_a_crowded_link_reads_no_request_until_a_response_has_come() -> None:
         assert received(ends.broker) == b"".join(asked[2:])
 
 
+def test_the_one_request_that_may_be_under_way_comes_to_its_end_before_its_response() -> None:
+    asked = messages.request(999, 0, 1, b"x")
+    with opened(Rig(limits=replace(LIMITS, requests_in_flight=1))) as rig:
+        ends = rig.link(hinting_route())
+        for part in (asked[:-1], asked[-1:] + asked[:9], asked[9:]):
+            ends.client.send(part)
+            rig.spin()
+        assert received(ends.broker).startswith(asked)
+
+        rig.send(ends.broker, messages.response(999, 0, 1, b""))
+        rig.send(ends.broker, messages.response(999, 0, 1, b""))
+        assert received(ends.client) == messages.response(999, 0, 1, b"") * 2
+
+
 def test_links_receive_little_at_a_time_while_too_much_waits_to_be_sent() -> None:
     most = 100_000
     with opened(Rig(limits=replace(LIMITS, queued_bytes=most))) as rig:

@@ -58,6 +58,9 @@ class Link:
         if self._takes_no_more and not self.requests.begun:
             return True
         exchanges = len(self.state.exchanges.waiting)
+        if exchanges >= self._most and self.requests.begun:
+            # No response comes to a request whose rest is not taken.
+            exchanges -= 1
         return exchanges >= self._most or (exchanges >= _FEW and not self._account.trusted)
 
     @property
