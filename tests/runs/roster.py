@@ -18,8 +18,8 @@ _OLD: Final = ("2.4.1-zk", "3.6.2-zk")
 _ONCE: Final = "an idempotent producer's records are all read, once and in order, by a group"
 _COUNTED: Final = (
     "acks=all, each record in a call of its own and several under way, the library's own settings "
-    "otherwise; counted is what the producer reports (`acknowledged`, `given up`), what the log has "
-    "of it (`lost`: acknowledged, and not there; `doubled`: there more than once), and what a "
+    "otherwise; counted is what the producer reports (`acknowledged`, `given up`), what the log "
+    "has of it (`lost`: acknowledged, and not there; `doubled`: there more than once), and what a "
     "consumer of the library did not read (`unread`); `stalled`: too few were acknowledged in a "
     "minute to go on"
 )
