@@ -2,9 +2,12 @@
 // program's argument is the library, by its file beside this one. Consumers are members of a group that
 // read a topic from its start. There are no other commands than produce, consume and stop.
 
+import { Console } from "node:console";
 import { createInterface } from "node:readline";
 import { setTimeout as sleep } from "node:timers/promises";
 
+// Standard output is for reports alone, and libraries log to it.
+globalThis.console = new Console(process.stderr);
 const library = await import(`./${process.argv[2]}.js`);
 const running = new Map();
 

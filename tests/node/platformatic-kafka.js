@@ -31,16 +31,18 @@ export async function consume(id, options, read, failed) {
 }
 
 export async function producer(id, options) {
+  // A call that does not say it has 1, whatever the producer was made with; only idempotent ones have all.
+  const acks = options["prop.acks"] === "1" ? 1 : -1;
   const client = new Producer({
     clientId: id,
     bootstrapBrokers: brokers(options),
     serializers: stringSerializers,
-    acks: options["prop.acks"] === "1" ? 1 : -1,
     idempotent: options["prop.enable.idempotence"] === "true",
   });
   return {
     async send(partition, value) {
       const { offsets } = await client.send({
+        acks,
         messages: [{ topic: options.topic, partition, key: String(partition), value }],
       });
       return Number(offsets[0].offset);

@@ -14,6 +14,7 @@ from tests.harness import maven
 from tests.harness.clients import ClientProcess
 from tests.harness.cluster import RealCluster
 from tests.harness.java import java_clients
+from tests.harness.waiting import patience
 from tests.matrix import page
 from tests.matrix.brokers import BROKERS
 from tests.matrix.roster import newest
@@ -23,6 +24,8 @@ from tests.runs.roster import RUNS, TARGET, Run
 
 _MOVES = 5
 _FAILURE_LENGTH = 300
+#: Two clusters may start on a small machine.
+_STARTS_S = 240.0
 
 
 def main() -> int:
@@ -56,10 +59,11 @@ def _do_all(broker: str, runs: Sequence[Run], folder: Path, moves: int) -> bool:
         return False
     failed = False
     with contextlib.ExitStack() as stack:
-        cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster"))
         target: RealCluster | None = None
-        if any(run.target for run in runs):
-            target = stack.enter_context(BROKERS[TARGET].cluster(folder / "target"))
+        with patience(_STARTS_S):
+            cluster = stack.enter_context(BROKERS[broker].cluster(folder / "cluster"))
+            if any(run.target for run in runs):
+                target = stack.enter_context(BROKERS[TARGET].cluster(folder / "target"))
         java = stack.enter_context(contextlib.closing(_Java(folder)))
         for run, direct in ((one, way) for one in runs for way in one.ways):
             logs = folder / f"{run.name}{'-direct' if direct else ''}"

@@ -17,9 +17,11 @@ TARGET: Final = "3.6.2-zk"
 _OLD: Final = ("2.4.1-zk", "3.6.2-zk")
 _ONCE: Final = "an idempotent producer's records are all read, once and in order, by a group"
 _COUNTED: Final = (
-    "acks=all, the library's own settings otherwise; what the producer reports is counted "
-    "(`acknowledged`, `given up`), what the log has of it (`lost`: acknowledged, and not there; "
-    "`doubled`: there more than once), and what a consumer of the library did not read (`unread`)"
+    "acks=all, each record in a call of its own and several under way, the library's own settings "
+    "otherwise; counted is what the producer reports (`acknowledged`, `given up`), what the log "
+    "has of it (`lost`: acknowledged, and not there; `doubled`: there more than once), and what a "
+    "consumer of the library did not read (`unread`); `stalled`: too few were acknowledged in a "
+    "minute to go on"
 )
 
 
@@ -69,6 +71,7 @@ _ALL: Final = (
         "two members acknowledge each record, one leaves: each record is read",
         groups.share_group,
         ("4.1.1-kraft",),
+        ways=(True, False),
     ),
     Run(
         "streams",
