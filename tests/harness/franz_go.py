@@ -3,17 +3,17 @@
 franz-go is tested like Java's; sarama and segmentio's kafka-go only produce and consume.
 """
 
-import hashlib
 import re
 import shutil
 import subprocess
 from pathlib import Path
 
+from tests.harness.built import built
 from tests.harness.clients import ClientProcess
-from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD, ROOT
 
 _SOURCES = ROOT / "tests" / "go"
+_PROGRAM = "clients"
 
 
 def go_clients(folder: Path) -> ClientProcess:
@@ -50,10 +50,9 @@ def missing_go() -> str | None:
 def build() -> Path:
     """Build ``tests/go`` unless it was; returns the program."""
     sources = sorted([*_SOURCES.glob("*.go"), *_SOURCES.glob("go.*")])
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    program = BUILD / "go" / digest[:16] / "clients"
-    with exclusively(program.parent / "lock"):
-        if not program.exists():
-            command = ["go", "build", "-mod=readonly", "-o", str(program), "."]
-            subprocess.run(command, cwd=_SOURCES, check=True)
-    return program
+    command = ["go", "build", "-mod=readonly", "-o"]
+
+    def compile_them(folder: Path) -> None:
+        subprocess.run([*command, str(folder / _PROGRAM), "."], cwd=_SOURCES, check=True)
+
+    return built(BUILD / "go", sources, compile_them) / _PROGRAM

@@ -1,10 +1,10 @@
 """The Java clients: compiled once, run in one JVM that serves many of them."""
 
-import hashlib
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.harness.built import built
 from tests.harness.clients import ClientProcess
 from tests.harness.maven import BUILD, ROOT, Library, broker_library, client_library
 
@@ -50,11 +50,9 @@ def compile_java(folder: Path, library: Library) -> Path:
     Returns the folder of the classes.
     """
     sources = sorted(folder.glob("*.java"))
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    classes = BUILD / "java" / f"{digest[:16]}-{library.version}"
-    if not (classes / "complete").exists():
-        classes.mkdir(parents=True, exist_ok=True)
+
+    def compile_them(classes: Path) -> None:
         command = ["javac", "-Xlint:all", "-Werror", "-cp", library.classpath, "-d", str(classes)]
         subprocess.run([*command, *map(str, sources)], check=True)
-        (classes / "complete").touch()
-    return classes
+
+    return built(BUILD / "java", sources, compile_them, also=library.version)

@@ -1,6 +1,5 @@
 """Clients of libraries for Node, in a process of the Node that tests/node/package.json pins."""
 
-import hashlib
 import json
 import os
 import platform
@@ -9,8 +8,8 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
+from tests.harness.built import built
 from tests.harness.clients import ClientProcess
-from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD, ROOT
 
 _SOURCES = ROOT / "tests" / "node"
@@ -81,20 +80,16 @@ def _files(folder: Path) -> Sequence[Path]:
 
 def _installed(sources: Sequence[Path], *build: str) -> Path:
     """Return the folder of a package with what it needs; ``build``: what compiles it, if any."""
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    folder = BUILD / "node" / digest[:16]
-    with exclusively(BUILD / "node" / "lock"):
-        if not (folder / "done").exists():
-            shutil.rmtree(folder, ignore_errors=True)
-            folder.mkdir(parents=True)
-            for source in sources:
-                shutil.copy(source, folder)
-            command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
-            subprocess.run(command, cwd=folder, check=True)
-            if build:
-                subprocess.run(build, cwd=folder, env=_to_compile(folder), check=True)
-            (folder / "done").touch()
-    return folder
+
+    def install_it(folder: Path) -> None:
+        for source in sources:
+            shutil.copy(source, folder)
+        command = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
+        subprocess.run(command, cwd=folder, check=True)
+        if build:
+            subprocess.run(build, cwd=folder, env=_to_compile(folder), check=True)
+
+    return built(BUILD / "node", sources, install_it)
 
 
 def _to_compile(folder: Path) -> dict[str, str]:

@@ -1,12 +1,11 @@
 """Clients of rskafka, a library of Rust: built once, run in a process that serves many of them."""
 
-import hashlib
 import shutil
 import subprocess
 from pathlib import Path
 
+from tests.harness.built import built
 from tests.harness.clients import ClientProcess
-from tests.harness.locks import exclusively
 from tests.harness.maven import BUILD, ROOT
 
 _SOURCES = ROOT / "tests" / "rust"
@@ -25,11 +24,9 @@ def missing_cargo() -> str | None:
 def _build() -> Path:
     """Build ``tests/rust`` unless it was; returns the program."""
     sources = [_SOURCES / name for name in ("Cargo.toml", "Cargo.lock", "src/main.rs")]
-    digest = hashlib.sha256(b"".join(source.read_bytes() for source in sources)).hexdigest()
-    target = BUILD / "rust" / digest[:16]
-    program = target / "release" / "clients"
-    with exclusively(BUILD / "rust" / "lock"):
-        if not program.exists():
-            command = ["cargo", "build", "--quiet", "--release", "--locked"]
-            subprocess.run([*command, "--target-dir", str(target)], cwd=_SOURCES, check=True)
-    return program
+    command = ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir"]
+
+    def build(folder: Path) -> None:
+        subprocess.run([*command, str(folder)], cwd=_SOURCES, check=True)
+
+    return built(BUILD / "rust", sources, build) / "release" / "clients"
