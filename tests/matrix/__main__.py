@@ -10,6 +10,7 @@ from tests.harness import franz_go, maven
 from tests.matrix import page, results
 from tests.matrix.brokers import BROKERS
 from tests.matrix.cell import MOVES, run_cell
+from tests.matrix.options import common_parser
 from tests.matrix.roster import CLIENTS, Client, is_run
 
 
@@ -68,17 +69,11 @@ def _has_passed(broker: str, client: Client) -> bool:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.matrix", description=__doc__)
-    parser.add_argument(
-        "--broker", action="append", choices=BROKERS, help="only this one; may be repeated"
-    )
+    parser = common_parser("tests.matrix", __doc__, MOVES)
     parser.add_argument(
         "--client", action="append", choices=CLIENTS, help="only this one; may be repeated"
     )
     parser.add_argument("--resume", action="store_true", help="only cells that have not passed")
-    parser.add_argument("--moves", type=int, default=MOVES, help="leader moves in each cell")
-    parser.add_argument("--logs", help="a new folder for logs; by default a temporary one")
-    parser.add_argument("--page-only", action="store_true", help="run nothing, write the page")
     return parser.parse_args(arguments)
 
 

@@ -17,6 +17,7 @@ from tests.harness.java import java_clients
 from tests.harness.waiting import patience
 from tests.matrix import page
 from tests.matrix.brokers import BROKERS
+from tests.matrix.options import common_parser
 from tests.matrix.roster import newest
 from tests.runs.place import Figures, Place
 from tests.runs.results import Result
@@ -120,14 +121,8 @@ def _do(run: Run, broker: str, place: Place, others: Sequence[Place]) -> Result:
 
 
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = argparse.ArgumentParser(prog="python -m tests.runs", description=__doc__)
+    parser = common_parser("tests.runs", __doc__, _MOVES)
     parser.add_argument("--run", action="append", choices=RUNS, help="only this; may be repeated")
-    parser.add_argument(
-        "--broker", action="append", choices=BROKERS, help="only this one; may be repeated"
-    )
-    parser.add_argument("--moves", type=int, default=_MOVES, help="moves of all leaders")
-    parser.add_argument("--logs", help="a new folder for logs; by default a temporary one")
-    parser.add_argument("--page-only", action="store_true", help="run nothing, write the page")
     return parser.parse_args(arguments)
 
 

@@ -1,16 +1,22 @@
 """Client libraries that the matrix lacks: what each loses, through proxies and direct."""
 
 import traceback
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.harness import franz_go, node, rust
 from tests.harness.clients import ClientProcess, ConsumerRun, ConsumerSpec, ProducerSpec
-from tests.harness.stored import read_partition
 from tests.harness.waiting import TimedOutError
-from tests.runs.place import PARTITIONS, Figures, Place, hints, move_under_load
+from tests.runs.place import (
+    PARTITIONS,
+    Figures,
+    Numbers,
+    Place,
+    hints,
+    move_under_load,
+    numbers,
+)
 
 
 @dataclass(frozen=True)
@@ -61,18 +67,13 @@ def losses(family: Family, place: Place) -> Figures:
         stalled = _stalls(lambda: move_under_load(place, producer, [topic]))
         if not stalled:
             producer.stop()
-        acked = {(record.partition, record.seq) for record in producer.acked}
-        stored = Counter(
-            (number, record.seq)
-            for number in partitions
-            for record in read_partition(place.admin, topic, number)
-        )
-        unread = _unread_of(set(stored), consumer)
+        acked, stored = numbers(producer.acked), place.stored(topic)
+        unread = _unread_of(stored, consumer)
         return {
             **({"stalled": 1} if stalled else {}),
             "acknowledged": len(acked),
             "given up": len(producer.failed),
-            "lost": len(acked - stored.keys()),
+            "lost": len(acked.keys() - stored.keys()),
             "doubled": sum(1 for count in stored.values() if count > 1),
             "unread": unread,
             **hints(fleet),
@@ -88,11 +89,11 @@ def _stalls(work: Callable[[], None]) -> bool:
     return False
 
 
-def _unread_of(stored: set[tuple[int, int]], consumer: ConsumerRun) -> int:
+def _unread_of(stored: Numbers, consumer: ConsumerRun) -> int:
     """How many records a consumer has not read when it had the time for all."""
 
     def left() -> set[tuple[int, int]]:
-        return stored - {(record.partition, record.seq) for record in consumer.consumed}
+        return stored.keys() - numbers(consumer.consumed).keys()
 
     try:
         consumer.wait_consumed(lambda _: not left(), "all that is stored")

@@ -1,12 +1,9 @@
 """MirrorMaker 2, from one cluster to another."""
 
-from collections import Counter
-
 from tests.harness.checker import check_produced
 from tests.harness.maven import Library
-from tests.harness.stored import read_partition
 from tests.harness.waiting import until
-from tests.runs.place import Figures, Place, hints, move_under_load
+from tests.runs.place import Figures, Place, hints, move_under_load, numbers
 from tests.runs.program import STARTS_S, VERSION, running, write
 
 #: What comes of the source's topics in the target (DefaultReplicationPolicy).
@@ -25,14 +22,14 @@ def mirror(place: Place, target: Place) -> Figures:
     with place.proxies() as fleet, target.proxies() as others:
         producer = write(place, topic)
         with running(classpath, main, [str(settings)], log):
-            until(lambda: _copied(target, copy), "the first records are copied", STARTS_S)
+            until(lambda: target.stored(copy), "the first records are copied", STARTS_S)
             for _ in range(place.moves):
                 move_under_load(place, producer, [topic])
                 target.move(copy)
             check_produced(place.admin, producer.stop())
-            sent = {(one.partition, one.seq) for one in producer.acked}
-            until(lambda: _copied(target, copy).keys() >= sent, f"all {len(sent)} are copied")
-        copied = _copied(target, copy)
+            sent = numbers(producer.acked).keys()
+            until(lambda: target.stored(copy).keys() >= sent, f"all {len(sent)} are copied")
+        copied = target.stored(copy)
         assert copied.keys() == sent, f"never sent: {copied.keys() - sent}"
         return {
             "records": len(sent),
@@ -64,12 +61,3 @@ def _properties(place: Place, target: Place, topic: str) -> str:
         **{f"{name}replication.factor": "3" for name in factors},
     }
     return "".join(f"{name} = {value}\n" for name, value in settings.items())
-
-
-def _copied(target: Place, topic: str) -> Counter[tuple[int, int]]:
-    """Partitions and numbers of the records that the target has."""
-    return Counter(
-        (partition, record.seq)
-        for partition in target.admin.partitions(topic)
-        for record in read_partition(target.admin, topic, partition)
-    )

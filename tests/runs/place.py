@@ -2,19 +2,30 @@
 
 import contextlib
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 
 from tests.harness.admin import ClusterAdmin, TopicPartition
 from tests.harness.checker import check_consumed, check_produced
-from tests.harness.clients import ClientProcess, ConsumerSpec, ProducerRun, ProducerSpec
+from tests.harness.clients import (
+    ClientProcess,
+    Consumed,
+    ConsumerSpec,
+    Outcome,
+    ProducerRun,
+    ProducerSpec,
+)
 from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import ProxyFleet
+from tests.harness.stored import read_partition
 
 Figures = Mapping[str, int]
 """Counts by what they count."""
+Numbers = Counter[tuple[int, int]]
+"""How often a record is there, by its partition and its number."""
 
 PARTITIONS = 3
 _RATE = 100
@@ -63,6 +74,14 @@ class Place:
         assignment = [nodes[at % 3 :] + nodes[: at % 3] for at in range(partitions)]
         self.admin.create_topic(name, assignment, {"min.insync.replicas": "2", **(settings or {})})
         return name
+
+    def stored(self, topic: str) -> Numbers:
+        """The records that a topic has, of one producer."""
+        return Counter(
+            (partition, record.seq)
+            for partition in self.admin.partitions(topic)
+            for record in read_partition(self.admin, topic, partition)
+        )
 
     def move(self, *topics: str) -> None:
         """Move all leaders of topics to the next replicas."""
@@ -127,6 +146,11 @@ def move_under_load(
         producer.wait_acked(between)
         place.move(*topics)
     producer.wait_acked(between)
+
+
+def numbers(records: Iterable[Outcome | Consumed]) -> Numbers:
+    """Which records were acknowledged, or read."""
+    return Counter((record.partition, record.seq) for record in records)
 
 
 def hints(fleet: ProxyFleet) -> Figures:

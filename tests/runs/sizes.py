@@ -1,6 +1,5 @@
 """Many partitions, and large records."""
 
-from collections import Counter
 from dataclasses import replace
 
 from tests.harness.admin import TopicPartition
@@ -8,7 +7,7 @@ from tests.harness.clients import ConsumerSpec, ProducerSpec
 from tests.harness.java import java_clients
 from tests.harness.waiting import patience
 from tests.matrix.roster import newest
-from tests.runs.place import Figures, Load, Place, carry, hints
+from tests.runs.place import Figures, Load, Place, carry, hints, numbers
 
 _PARTITIONS = 3_000
 #: Every so many of them move at the same time.
@@ -48,9 +47,9 @@ def many_partitions(place: Place) -> Figures:
             producer.wait_acked_in_all(number * _ROUNDS * _PARTITIONS)
             place.admin.move_leaders(moving)
         producer.wait_done()
-        sent = Counter((record.partition, record.seq) for record in producer.acked)
+        sent = numbers(producer.acked)
         consumer.wait_count(sent.total())
-        read = Counter((record.partition, record.seq) for record in consumer.consumed)
+        read = numbers(consumer.consumed)
         assert not producer.failed, f"given up: {producer.failed[:3]}"
         assert read == sent, f"not read: {sent - read}, read twice: {read - sent}"
         consumer.stop()
