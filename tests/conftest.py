@@ -29,9 +29,8 @@ settings.load_profile("here")
 #: Tests that are run in one process, one after the other: those of Spark, which share its session,
 #: and those of the wheel, which share its environments.
 _TOGETHER = ("tests/pipeline/", "tests/packaging/")
-#: Tests that coverage does not follow: those run much of the proxy, again and again, or none of it,
-#: and following them takes a quarter of the time of all tests. What they alone reach counts as
-#: not covered.
+#: Tests that coverage does not follow, to save time: those run much of the proxy, again and again,
+#: or none of it. What they alone reach counts as not covered.
 _NOT_MEASURED = ("tests/bench/", "tests/docs/", "tests/mutants/", "tests/pipeline/", "tests/world/")
 #: What a process of the proxy handles.
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
