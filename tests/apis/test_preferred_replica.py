@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import given, settings
@@ -149,3 +150,38 @@ def test_what_is_no_response_ends_it_and_changes_nothing() -> None:
 def test_of_very_many_partitions_the_first_ones_are_looked_at() -> None:
     _, found = _see(12, _frame(12, [b"r"] * 500), [], NONE)
     assert 290 <= len(found) <= 300
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+@settings(max_examples=60)
+@given(st.data())
+def test_records_beside_what_is_named_are_taken_out(version: int, data: st.DataObject) -> None:
+    records = data.draw(st.lists(st.binary(max_size=300), max_size=5))
+    frame = _frame(version, records, data.draw(st.integers(0, 2)))
+    named = data.draw(st.sets(st.integers(0, 4)))
+
+    def place(offered: Offered) -> int:
+        return 9 if offered.partition in named else NONE
+
+    scan = PreferredReplicaScan(version, len(frame), place, takes_out=True)
+    memory = bytearray(frame)
+    scan.see(memoryview(memory), 0)
+    left = bytes(scan.taken_out(memoryview(memory)))
+    kind = response_type(FETCH, version)
+    before, after = read_response_frame(kind, frame), read_response_frame(kind, left)
+    expected = [
+        replace(partition, preferred_read_replica=9, records=b"")
+        if partition.partition_index in named
+        else partition
+        for topic in before.responses
+        for partition in topic.partitions
+    ]
+    assert [p for topic in after.responses for p in topic.partitions] == expected
+    assert len(left) == int.from_bytes(left[:4]) + 4
+
+
+def test_nothing_is_taken_out_of_a_response_that_ends_too_soon() -> None:
+    frame = bytearray(_frame(11, [bytes(900)]))[:-100]
+    scan = PreferredReplicaScan(11, len(frame), lambda _: 9, takes_out=True)
+    scan.see(memoryview(frame), 0)
+    assert len(scan.taken_out(memoryview(frame))) == len(frame) - 904 + 4

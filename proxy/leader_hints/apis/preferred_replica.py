@@ -1,11 +1,14 @@
 """The preferred read replica of Fetch responses (KIP-392), set in place while the bytes pass.
 
+Or set in a whole response, out of which the records beside it are taken: brokers send none there.
+
 Response v11: each partition has it behind the aborted transactions; -1: none. v12: flexible; it
 still takes four bytes, which stand there in any case. v13: topic ids.
 """
 
 import struct
 from collections.abc import Callable
+from itertools import pairwise
 from typing import NamedTuple
 
 from leader_hints.apis.fetch_request import RACK_FROM
@@ -29,6 +32,8 @@ _INT64 = struct.Struct(">q")
 _ABORTED = 16
 #: No preferred replica.
 NONE = -1
+#: The size of no records, as flexible versions have it, and as others do.
+_EMPTY_COMPACT, _EMPTY = b"\x01", bytes(4)
 
 #: Partitions of a response that are looked at, each of which costs some microseconds. The others
 #: come first in other responses: brokers and clients rotate them.
@@ -67,12 +72,14 @@ class PreferredReplicaScan:
 
     Nothing is kept back for it: where the field has gone on before all of its partition's header
     was there, it stays as it is; the next response has it again. ``done``: nothing more is of
-    interest. ``size``: of the whole frame.
+    interest. ``size``: of the whole frame. ``takes_out``: records beside a named replica are to be
+    taken out by :meth:`taken_out`, for which the frame is to be seen in one piece.
     """
 
     __slots__ = (
         "_at",
         "_carry",
+        "_cuts",
         "_flexible",
         "_has_records",
         "_left",
@@ -85,9 +92,10 @@ class PreferredReplicaScan:
         "_version",
         "done",
         "size",
+        "takes_out",
     )
 
-    def __init__(self, version: int, size: int, place: Place) -> None:
+    def __init__(self, version: int, size: int, place: Place, *, takes_out: bool = False) -> None:
         self._version = version
         self._flexible = version >= _FLEXIBLE_FROM
         self._place = place
@@ -101,6 +109,9 @@ class PreferredReplicaScan:
         self._left = _MOST
         self._topic: Topic = ""
         self._topics = self._partitions = 0
+        #: Where records begin and end that are to be taken out.
+        self._cuts: list[tuple[int, int]] = []
+        self.takes_out = takes_out
         self.done = False
         self.size = size
 
@@ -132,6 +143,19 @@ class PreferredReplicaScan:
         except WireError:
             # Others report it.
             self.done = True
+
+    def taken_out(self, frame: memoryview) -> memoryview:
+        """Take the records out of a frame that was seen, and return it: the same memory, less."""
+        cuts = self._cuts
+        if not cuts:
+            return frame
+        size = cuts[0][0]
+        for (_, end), (begin, _) in pairwise([*cuts, (len(frame), 0)]):
+            kept = begin - end
+            frame[size : size + kept] = frame[end:begin]
+            size += kept
+        _INT32.pack_into(frame, 0, size - _INT32.size)
+        return frame[:size]
 
     def _advance(self, buffer: memoryview, base: int, piece: memoryview, begin: int) -> None:
         reader = Reader(buffer, self._at - base)
@@ -190,6 +214,11 @@ class PreferredReplicaScan:
             node = self._place(offered)
         if node != NONE:
             _INT32.pack_into(piece, field - shift, node)
+            if self.takes_out and 0 < size <= len(frame) - reader.at:
+                empty = _EMPTY_COMPACT if self._flexible else _EMPTY
+                begin = field + _INT32.size + len(empty)
+                piece[begin - len(empty) : begin] = empty
+                self._cuts.append((begin, reader.at + size))
         reader.at += size
         self._left -= 1
         self._partitions -= 1

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leader_hints.apis.fetch_response import Topic
+from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -22,6 +23,7 @@ from leader_hints.core.replicas.bytes_read import EVERY
 from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.core.replicas.named_replicas import PAUSE
 from leader_hints.core.replicas.racks import Racks
+from tests.apis.messages import read_response_frame, response_type
 from tests.core.brokers import BROKERS, CLUSTER, NAMES, names_before, route_before
 from tests.core.conversation import decide
 from tests.core.links import Driven
@@ -54,6 +56,10 @@ CELLS = [
     ("3.6+", 16, 12),
 ]
 _EACH = pytest.mark.parametrize(("release", "asked", "sent"), CELLS)
+#: Those in which kafka-python asks: it knows no topic ids.
+_BY_NAME = pytest.mark.parametrize(
+    ("release", "asked", "sent"), [cell for cell in CELLS if cell[1] <= 12] + [("3.6", 12, 12)]
+)
 _JAVA = ("apache-kafka-java", "3.9.1")
 _KAFKA_PYTHON = ("kafka-python", "3.0.12")
 
@@ -92,6 +98,7 @@ class Scene:
         hints: Mode = Mode.ON,
         software: tuple[str, str] | None = _JAVA,
         size: int = 4096,
+        budget: Budget | None = None,
     ) -> None:
         self.clock = Clock()
         self.release, self.asked, self.sent, self.rack = release, asked, sent, rack
@@ -105,7 +112,10 @@ class Scene:
         route.broker.view, route.broker.node, route.broker.endpoints = view, OWN, ENDPOINTS
         self.view = view
         self.driven = Driven(
-            route, decide=decide, budget=Budget(1 << 31, 1 << 40), buffer_size=size
+            route,
+            decide=decide,
+            budget=budget or Budget(1 << 31, 1 << 40),
+            buffer_size=size,
         )
         if software is not None:
             name, number = software
@@ -178,6 +188,11 @@ class Scene:
             for e in self.driven.link.state.events
             if isinstance(e, ConsumerRead)
         ]
+
+
+def _from(offset: int, size: int) -> bytes:
+    """Records that begin at an offset."""
+    return struct.pack(">q", offset) + bytes(size - 8)
 
 
 BOTH = [(0, 0, bytes(900)), (1, 0, bytes(5000))]
@@ -440,10 +455,166 @@ def test_a_client_that_goes_on_by_topic_id_is_not_named_the_same_replica_again()
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
 
 
-def test_kafka_python_is_left_at_the_leader() -> None:
-    """3.0.12 comes back at the next response, and raises UnknownBrokerIdError if the replica's
-    broker leaves the cluster before that."""
-    _unnamed(Scene(software=_KAFKA_PYTHON), Outcome.CLIENT)
+@_BY_NAME
+@pytest.mark.parametrize("size", [4096, 1 << 16])
+def test_kafka_python_gets_no_records_beside_a_named_replica(
+    release: str, asked: int, sent: int, size: int
+) -> None:
+    """It comes back after each response of a replica (3.0.12), and would read half of all here."""
+    scene = Scene(release, asked, sent, software=_KAFKA_PYTHON, size=size)
+    for round_ in range(4):
+        both = [(0, 0, _from(9 * round_, 900)), (1, 0, _from(7 * round_, 5000))]
+        assert scene.fetch(both) == scene.got([(0, 0, b""), (1, 0, b"")], {0: CLOSE, 1: CLOSE})
+        scene.clock.now += 0.1
+    assert scene.route.rack_traffic.outcomes == {Outcome.NAMED: 8}
+    # It is reported once: it is no news.
+    assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]
+    assert not scene.driven.not_understood
+    scene.driven.link.close()
+    assert scene.driven.budget.used == 0
+
+
+def test_what_kafka_python_has_not_read_at_the_replica_it_gets_from_the_leader() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON)
+    first, second = [(0, 0, _from(3, 900))], [(0, 0, _from(20, 900))]
+    assert scene.fetch(first) == scene.got([(0, 0, b"")], {0: CLOSE})
+    assert scene.fetch(first) == scene.got(first, {})
+    assert scene.fetch(second) == scene.got(second, {})
+    assert scene.route.rack_traffic.outcomes == {Outcome.NAMED: 1, Outcome.PAUSED: 2}
+    scene.clock.now += PAUSE
+    third = [(0, 0, _from(40, 900))]
+    assert scene.fetch(third) == scene.got([(0, 0, b"")], {0: CLOSE})
+
+
+def test_kafka_python_gets_records_of_partitions_without_a_replica() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON)
+    partitions = [(5, 0, _from(6, 800)), (1, 0, _from(5, 900)), (6, 0, b""), (7, 3, _from(8, 700))]
+    left = [(5, 0, _from(6, 800)), (1, 0, b""), (6, 0, b""), (7, 3, _from(8, 700))]
+    assert scene.fetch(partitions) == scene.got(left, {1: CLOSE})
+
+
+def test_an_error_beside_records_that_are_taken_out_gets_its_hint() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON)
+    records = _from(5, 900)
+    scene.fetch([(0, FENCED, b""), (1, 0, records)])
+    assert scene.named == [(1, CLOSE, False)]
+    assert records not in scene.driven.to_client
+    assert struct.pack(">i", CLOSE) in scene.driven.to_client
+
+
+def test_in_observe_kafka_python_gets_all_records() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON, mode=Mode.OBSERVE)
+    for _ in range(2):
+        assert scene.fetch(BOTH) == scene.got(BOTH, {})
+    assert scene.named == [(0, CLOSE, True), (1, CLOSE, True)]
+
+
+def test_kafka_python_in_the_leader_s_rack_is_not_kept_back() -> None:
+    _unnamed(Scene(software=_KAFKA_PYTHON, rack="a"), Outcome.SAME_RACK)
+
+
+def test_what_is_taken_out_counts_as_read_from_nowhere() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON)
+    got = scene.fetch(BOTH)
+    assert scene.route.rack_traffic.read == {("a", "b"): len(got)}
+    assert len(got) < 200
+
+
+@_BY_NAME
+@pytest.mark.parametrize("budget", [Budget(2000, 1 << 20), Budget(1 << 20, 2000)])
+def test_beyond_the_budget_a_replica_is_named_beside_the_records(
+    release: str, asked: int, sent: int, budget: Budget
+) -> None:
+    scene = Scene(release, asked, sent, software=_KAFKA_PYTHON, budget=budget)
+    assert scene.fetch(BOTH) == scene.got(BOTH, {0: CLOSE, 1: CLOSE})
+
+
+@_BY_NAME
+def test_a_response_that_grows_beyond_the_budget_goes_on_with_its_records(
+    release: str, asked: int, sent: int
+) -> None:
+    budget = Budget(1 << 20, 100_000)
+    scene = Scene(release, asked, sent, software=_KAFKA_PYTHON, budget=budget)
+    large = [(0, 0, _from(1, 900)), (1, 0, _from(2, 150_000)), (5, 0, _from(3, 900))]
+    assert scene.fetch(large, (), range(4000, 150_000, 4000)) == scene.got(
+        large, {0: CLOSE, 1: CLOSE}
+    )
+    scene.driven.link.close()
+    assert budget.used == 0
+
+
+@_BY_NAME
+@settings(max_examples=40)
+@given(st.data())
+def test_in_any_chunks_records_are_taken_out_or_left(
+    release: str, asked: int, sent: int, data: st.DataObject
+) -> None:
+    cuts = st.lists(st.integers(1, 6500), max_size=20)
+    total = data.draw(st.sampled_from([500, 70_000, 1 << 30]))
+    scene = Scene(
+        release,
+        asked,
+        sent,
+        software=_KAFKA_PYTHON,
+        size=data.draw(st.integers(300, 9000)),
+        budget=Budget(total, total),
+    )
+    for _ in range(2):
+        scene.fetch([(0, 0, b"")])
+    got = scene.fetch(BOTH, data.draw(cuts), data.draw(cuts))
+    named = [dict.fromkeys(which, CLOSE) for which in ((), (0,), (1,), (0, 1))]
+    left = [scene.got(BOTH, one) for one in named]
+    assert got in [*left, scene.got([(0, 0, b""), (1, 0, b"")], named[-1])]
+    if total == 1 << 30:
+        assert got not in left
+    scene.driven.link.close()
+    assert scene.driven.budget.used == 0
+
+
+_PARTITIONS = st.lists(
+    st.tuples(
+        st.integers(0, 3),
+        st.sampled_from([0, 0, 0, FENCED, 3]),
+        st.sampled_from([0, 9, 900, 9000, 70_000]),
+    ),
+    max_size=6,
+    unique_by=lambda one: one[0],
+)
+
+
+@_BY_NAME
+@settings(max_examples=60)
+@given(st.data())
+def test_whatever_comes_records_are_there_or_another_broker_is_named(
+    release: str, asked: int, sent: int, data: st.DataObject
+) -> None:
+    total = data.draw(st.sampled_from([500, 20_000, 100_000, 1 << 30]))
+    budget = Budget(data.draw(st.sampled_from([total, 1 << 30])), total)
+    scene = Scene(
+        release,
+        asked,
+        sent,
+        software=_KAFKA_PYTHON,
+        size=data.draw(st.integers(300, 20_000)),
+        budget=budget,
+    )
+    cuts = st.lists(st.integers(1, 200_000), max_size=20)
+    for number in range(data.draw(st.integers(1, 3))):
+        partitions = [
+            (partition, error, b"" if error else _from(number, max(size, 8)))
+            for partition, error, size in data.draw(_PARTITIONS)
+        ]
+        got = scene.fetch(partitions, data.draw(cuts), data.draw(cuts))
+        read = read_response_frame(response_type(ApiKey.FETCH, asked), got)
+        found = [p for topic in read.responses for p in topic.partitions]
+        assert [(p.partition_index, p.error_code) for p in found] == [p[:2] for p in partitions]
+        for one, (partition, error, records) in zip(found, partitions, strict=True):
+            away = one.preferred_read_replica == CLOSE
+            assert away or one.preferred_read_replica in (0, -1)
+            assert not (away and (error or partition > 1))
+            assert (one.records or b"") == records or (away and not one.records)
+    scene.driven.link.close()
+    assert budget.used == 0
 
 
 def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:

@@ -159,8 +159,11 @@ class ResponseFlow(Flow):
             policy = exchange.policy
             readers = BY_API.get(policy.key, OTHERS)
             reader = readers.recoded if exchange.recoded else readers[policy.use]
-            if policy.places or self._placing is not None:
-                self._look(exchange, data[at:end], length)
+            looks = policy.places or self._placing is not None
+            if looks and self._look(exchange, data[at:end], length):
+                if self.unfinished:
+                    self._wait_behind(data, end)
+                return [*pieces, data[begun:at]] if at > begun else pieces
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)
@@ -214,12 +217,25 @@ class ResponseFlow(Flow):
         self._skip -= size
         return [data]
 
-    def _look(self, exchange: Exchange, frame: memoryview, length: int) -> None:
+    def _look(self, exchange: Exchange, frame: memoryview, length: int) -> bool:
         """Look at a response that begins, and no longer at the last one, whose bytes may have ended
-        before its partitions did.
+        before its partitions did; return whether it is gathered, to have records taken out.
         """
         places = exchange.policy.places
-        self._placing = self._placement.look(exchange, frame, length) if places else None
+        self._placing = scan = self._placement.look(exchange, frame, length) if places else None
+        if scan is None or not scan.takes_out:
+            return False
+        if self._begin_gather(frame, length) and self._gather is not None:
+            self._gather.exchange = exchange
+            self.unfinished = len(frame) == length
+            return True
+        self._leave_in(scan, frame)
+        return False
+
+    def _leave_in(self, scan: PreferredReplicaScan, begun: memoryview) -> None:
+        """Have no records taken out of a response that cannot be kept, of which this has come."""
+        scan.takes_out = False
+        self._place(begun, 0)
 
     def _place(self, piece: memoryview, begin: int) -> None:
         """See more of a frame before it goes on: from ``begin`` on."""
@@ -489,6 +505,12 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         frame = gather.memory[: gather.filled]
+        if self._placing is not None and self._placing.takes_out:
+            if gather.filled < gather.size:
+                return []
+            frame = self._placement.take_out(self._placing, frame)
+            self._placing = None
+            gather.filled = gather.size = len(frame)
         self._place(frame, 0)
         if gather.scan is not None:
             outcome = fetch_responses.go_on(self._notes, exchange, gather.scan, frame, gather.size)
@@ -502,6 +524,7 @@ class ResponseFlow(Flow):
         else:
             return []
         if isinstance(outcome, Gather):
+            gather.scan = gather.scan or outcome.scan
             self.unfinished = gather.scan is not None and gather.scan.paused
             return []
         self._gather = None
@@ -511,8 +534,17 @@ class ResponseFlow(Flow):
     def _let_go(self, gather: GatheredFrame) -> Pieces:
         exchange = gather.exchange
         assert exchange is not None
-        begun = gather.memory[: gather.filled]
-        self._place(begun, 0)
+        begun, outcome = gather.memory[: gather.filled], None
+        if self._placing is not None and self._placing.takes_out:
+            self._leave_in(self._placing, begun)
+            if (reader := reader_of(exchange)) is not None:
+                outcome = reader(self._notes, exchange, begun, gather.size)
+        else:
+            self._place(begun, 0)
+            self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
         self._skip = gather.size - gather.filled
-        self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
-        return self._take_turn(self._becoming(None, exchange, begun, gather.size))
+        pieces = self._take_turn(self._becoming(outcome, exchange, begun, gather.size))
+        if self._gather is not None:
+            # It is gathered after all, for what else is to be found in it.
+            self._skip = 0
+        return pieces

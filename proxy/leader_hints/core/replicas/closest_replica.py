@@ -1,12 +1,14 @@
 """Which replica of a partition a consumer is to read from; the rule of ``closest_replica``.
 
-KIP-392 has the leader name it. What is named here must hold for every client: Java, kafka-python
-and sarama use records that stand beside a preferred replica, and move behind them; librdkafka and
-franz-go skip these, and read them again from the replica. So a response may have both.
+KIP-392 has the leader name it. What is named here must hold for every client: Java and sarama use
+records that stand beside a preferred replica, and move behind them; librdkafka and franz-go skip
+these, and read them again from the replica. So a response may have both.
 
-kafka-python is named none. It goes back to the leader at each response that names none (3.0.12,
-``update_preferred_read_replica``). If a follower named itself each time, the consumer would stay;
-but once Metadata has no such broker any more, its ``poll`` raises UnknownBrokerIdError.
+kafka-python uses them, too, but it comes back to the leader after each response that names no
+replica, as all of a follower's do (3.0.12, ``update_preferred_read_replica``). With records in the
+leader's it would read half of all there. So these are taken out, as a broker's selector does it. A
+follower might name itself each time, but once Metadata has no such broker any more, ``poll`` raises
+UnknownBrokerIdError.
 """
 
 from collections.abc import Callable, Collection
@@ -14,8 +16,8 @@ from enum import StrEnum
 from typing import Final, NamedTuple
 from zlib import crc32
 
-#: Clients to which no replica is named, by what they call themselves (KIP-511).
-_UNFIT: Final = "kafka-python"
+#: Clients that come back after each response, by what they call themselves (KIP-511).
+_COMES_BACK: Final = "kafka-python"
 
 
 class Outcome(StrEnum):
@@ -30,7 +32,7 @@ class Outcome(StrEnum):
     whose beginning was deleted; a follower may have deleted more. ``SAME_RACK``: this broker leads,
     in the consumer's rack. ``FOLLOWER``: it is a follower there, in sync. ``NO_REPLICA``: no
     replica in sync is in the rack. ``PAUSED``: those that are were named lately, and the consumer
-    has come back. ``CLIENT``: the client would not stay there.
+    has come back, or has read nothing there.
     """
 
     NAMED = "named"
@@ -45,7 +47,6 @@ class Outcome(StrEnum):
     FOLLOWER = "follower in sync"
     NO_REPLICA = "no replica"
     PAUSED = "paused"
-    CLIENT = "client"
 
 
 class Known(NamedTuple):
@@ -102,12 +103,12 @@ def closest(
     return Choice(None, Outcome.PAUSED if fitting or not serves else Outcome.NO_REPLICA)
 
 
-def stays_at_replicas(software: str) -> bool:
-    """Whether a client goes on to read from a replica that was named.
+def comes_back(software: str) -> bool:
+    """Whether a client asks the leader again after each response of a replica that was named.
 
     ``software``: as name/version, "" if it has not said.
     """
-    return software.partition("/")[0] != _UNFIT
+    return software.partition("/")[0] == _COMES_BACK
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:

@@ -1,6 +1,7 @@
 """Has another replica named in the responses of one link, or counts where one would be."""
 
 import math
+from collections.abc import Collection
 
 from leader_hints.apis.preferred_replica import NONE, Offered, PreferredReplicaScan
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -15,11 +16,12 @@ from leader_hints.core.replicas.closest_replica import (
     Known,
     Outcome,
     closest,
+    comes_back,
     may_be_deleted,
-    stays_at_replicas,
 )
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
+from leader_hints.core.replicas.taken_out import TakenOut
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
 #: Seconds after a leader move for which no replica is named: clients and followers find the leader.
@@ -36,11 +38,23 @@ _AVOIDABLE = (Outcome.NAMED, Outcome.PAUSED)
 class Placement:
     """What is named to the client of one link."""
 
-    __slots__ = ("_again_at", "_changes", "_consumer", "_link", "_named", "_pause", "_read", "_row")
+    __slots__ = (
+        "_again_at",
+        "_changes",
+        "_consumer",
+        "_link",
+        "_named",
+        "_pause",
+        "_read",
+        "_row",
+        "_taken_out",
+    )
 
     def __init__(self, link: LinkState) -> None:
         self._link = link
         self._named: NamedReplicas | None = None
+        #: Of a client that comes back to the leader each time.
+        self._taken_out: TakenOut | None = None
         self._consumer: Consumer | None = None
         #: When the next responses are looked at, and how long after these; how many are left.
         self._again_at = 0.0
@@ -55,7 +69,8 @@ class Placement:
     ) -> PreferredReplicaScan | None:
         """Look at a Fetch response of ``length`` bytes that begins with ``frame``.
 
-        Return what is to see the rest of it, if that is of interest.
+        Return what is to see the rest of it, if that is of interest. Where that is to take records
+        out it has seen nothing yet: the response must be whole, and then goes to :meth:`take_out`.
         """
         rack, route = self._link.client.rack, self._link.route
         mode = route.closest_replica
@@ -93,9 +108,24 @@ class Placement:
         def place(offered: Offered) -> int:
             return self._place(offered, asked, view, node, places, now)
 
-        scan = PreferredReplicaScan(version, length, place)
+        takes_out = mode is Mode.ON and rack != own and comes_back(self._link.client.software)
+        scan = PreferredReplicaScan(version, length, place, takes_out=takes_out)
+        if takes_out:
+            if self._taken_out is None:
+                self._taken_out = TakenOut()
+            return scan
         scan.see(frame, 0)
         return None if scan.done else scan
+
+    def take_out(self, scan: PreferredReplicaScan, frame: memoryview) -> memoryview:
+        """Look at a whole response; return it without records for which a replica is named."""
+        scan.see(frame, 0)
+        left = scan.taken_out(frame)
+        if (less := len(frame) - len(left)) and self._read is not None:
+            places = self._own_rack(), self._known_rack(self._link.client.rack or "")
+            self._link.route.rack_traffic.read[places] -= less
+            self._read.size -= less
+        return left
 
     def close(self) -> None:
         """Report what was read since the last report: the link ends."""
@@ -129,7 +159,9 @@ class Placement:
         if mode is Mode.OFF:
             # Since the response began.
             return NONE
-        chosen, outcome = self._choose(offered, asked, view, node, now)
+        name = route.broker.topic_name(offered.topic)
+        lately = self._lately(offered, name, view, now)
+        chosen, outcome = self._choose(offered, asked, view, node, now, lately)
         traffic.outcomes[outcome] += 1
         observes = mode is Mode.OBSERVE
         avoidable = observes and outcome in _AVOIDABLE
@@ -141,38 +173,52 @@ class Placement:
             return NONE
         if self._named is None:
             self._named = NamedReplicas()
-        # Where nobody moves it is reported once.
-        pause = math.inf if observes else PAUSE
-        name = route.broker.topic_name(offered.topic)
-        self._named.add(name, offered.partition, chosen, now, pause)
-        self._report(offered, chosen, outcome, observed=observes)
+        if chosen not in self._named.lately(name, offered.partition, now):
+            # Where nobody moves it is reported once.
+            pause = math.inf if observes else PAUSE
+            self._named.add(name, offered.partition, chosen, now, pause)
+            self._report(offered, chosen, outcome, observed=observes)
         if observes:
             return NONE
         # More may be there to be named: at once.
         self._again_at, self._pause = now, _LOOK_AGAIN
+        if self._taken_out is not None and offered.size and offered.position is not None:
+            self._taken_out.note(name, offered.partition, offered.position)
         return chosen
 
+    def _lately(self, offered: Offered, name: str, view: LeaderView, now: float) -> Collection[int]:
+        """Return the nodes that are not to be named for a partition."""
+        partition, position = offered.partition, offered.position
+        if self._taken_out is None:
+            return () if self._named is None else self._named.lately(name, partition, now)
+        if not offered.size or position is None:
+            return ()
+        again = self._taken_out.asked_again(name, partition, position, now)
+        return (again and view.in_sync(offered.topic, partition)) or ()
+
     def _choose(
-        self, offered: Offered, asked: AskedEpochs, view: LeaderView, node: int, now: float
+        self,
+        offered: Offered,
+        asked: AskedEpochs,
+        view: LeaderView,
+        node: int,
+        now: float,
+        lately: Collection[int],
     ) -> tuple[int | None, Outcome]:
-        broker, topic, partition = self._link.route.broker, offered.topic, offered.partition
+        topic, partition = offered.topic, offered.partition
         traffic = self._link.route.rack_traffic
         if offered.error:
             return None, Outcome.ERROR
         traffic.selector |= offered.preferred != NONE
         if traffic.selector:
             return None, Outcome.SELECTOR
-        if not stays_at_replicas(self._link.client.software):
-            return None, Outcome.CLIENT
         leader, in_sync = view.leader(topic, partition), view.in_sync(topic, partition)
         if leader is None or leader.node < 0 or not in_sync or view.in_doubt(topic, partition):
             return None, Outcome.UNKNOWN
         moved_at = view.moved_at(topic, partition)
         if moved_at is not None and now - moved_at < _SETTLED:
             return None, Outcome.MOVED
-        endpoints, lately = broker.endpoints, frozenset[int]()
-        if self._named is not None:
-            lately = self._named.lately(broker.topic_name(topic), partition, now)
+        endpoints = self._link.route.broker.endpoints
         choice = closest(
             node,
             Known(leader.node, in_sync),
