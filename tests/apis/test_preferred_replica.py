@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leader_hints.apis.preferred_replica import NONE, SCANNED, Offered, PreferredReplicaScan
+from leader_hints.apis.preferred_replica import (
+    NONE,
+    SCANNED,
+    Offered,
+    PreferredReplicaScan,
+    without,
+)
 from tests.apis.messages import (
     element,
     entities,
@@ -166,7 +172,7 @@ def test_records_beside_what_is_named_are_taken_out(version: int, data: st.DataO
     scan = PreferredReplicaScan(version, len(frame), place, takes_out=True)
     memory = bytearray(frame)
     scan.see(memoryview(memory), 0)
-    left = bytes(scan.taken_out(memoryview(memory)))
+    left = bytes(without(memoryview(memory), scan.cuts or ()))
     kind = response_type(FETCH, version)
     before, after = read_response_frame(kind, frame), read_response_frame(kind, left)
     expected = [
@@ -184,4 +190,4 @@ def test_nothing_is_taken_out_of_a_response_that_ends_too_soon() -> None:
     frame = bytearray(_frame(11, [bytes(900)]))[:-100]
     scan = PreferredReplicaScan(11, len(frame), lambda _: 9, takes_out=True)
     scan.see(memoryview(frame), 0)
-    assert len(scan.taken_out(memoryview(frame))) == len(frame) - 904 + 4
+    assert len(without(memoryview(frame), scan.cuts or ())) == len(frame) - 904 + 4

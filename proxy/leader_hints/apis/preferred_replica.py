@@ -7,7 +7,7 @@ still takes four bytes, which stand there in any case. v13: topic ids.
 """
 
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -72,14 +72,14 @@ class PreferredReplicaScan:
 
     Nothing is kept back for it: where the field has gone on before all of its partition's header
     was there, it stays as it is; the next response has it again. ``done``: nothing more is of
-    interest. ``size``: of the whole frame. ``takes_out``: records beside a named replica are to be
-    taken out by :meth:`taken_out`, for which the frame is to be seen in one piece.
+    interest. ``size``: of the whole frame. ``cuts``: where records begin and end that are to be
+    taken out by :func:`without`, those beside a named replica; then the frame is to be seen in one
+    piece. ``None``: none are.
     """
 
     __slots__ = (
         "_at",
         "_carry",
-        "_cuts",
         "_flexible",
         "_has_records",
         "_left",
@@ -90,9 +90,9 @@ class PreferredReplicaScan:
         "_topic",
         "_topics",
         "_version",
+        "cuts",
         "done",
         "size",
-        "takes_out",
     )
 
     def __init__(self, version: int, size: int, place: Place, *, takes_out: bool = False) -> None:
@@ -109,9 +109,7 @@ class PreferredReplicaScan:
         self._left = _MOST
         self._topic: Topic = ""
         self._topics = self._partitions = 0
-        #: Where records begin and end that are to be taken out.
-        self._cuts: list[tuple[int, int]] = []
-        self.takes_out = takes_out
+        self.cuts: list[tuple[int, int]] | None = [] if takes_out else None
         self.done = False
         self.size = size
 
@@ -143,19 +141,6 @@ class PreferredReplicaScan:
         except WireError:
             # Others report it.
             self.done = True
-
-    def taken_out(self, frame: memoryview) -> memoryview:
-        """Take the records out of a frame that was seen, and return it: the same memory, less."""
-        cuts = self._cuts
-        if not cuts:
-            return frame
-        size = cuts[0][0]
-        for (_, end), (begin, _) in pairwise([*cuts, (len(frame), 0)]):
-            kept = begin - end
-            frame[size : size + kept] = frame[end:begin]
-            size += kept
-        _INT32.pack_into(frame, 0, size - _INT32.size)
-        return frame[:size]
 
     def _advance(self, buffer: memoryview, base: int, piece: memoryview, begin: int) -> None:
         reader = Reader(buffer, self._at - base)
@@ -214,11 +199,11 @@ class PreferredReplicaScan:
             node = self._place(offered)
         if node != NONE:
             _INT32.pack_into(piece, field - shift, node)
-            if self.takes_out and 0 < size <= len(frame) - reader.at:
+            if self.cuts is not None and 0 < size <= len(frame) - reader.at:
                 empty = _EMPTY_COMPACT if self._flexible else _EMPTY
                 begin = field + _INT32.size + len(empty)
                 piece[begin - len(empty) : begin] = empty
-                self._cuts.append((begin, reader.at + size))
+                self.cuts.append((begin, reader.at + size))
         reader.at += size
         self._left -= 1
         self._partitions -= 1
@@ -252,3 +237,16 @@ class PreferredReplicaScan:
 
     def _count(self, reader: Reader) -> int:
         return max(reader.uvarint() - 1 if self._flexible else reader.int32(), 0)
+
+
+def without(frame: memoryview, cuts: Sequence[tuple[int, int]]) -> memoryview:
+    """Take cuts out of a frame; return what is left: the same memory, and less of it."""
+    if not cuts:
+        return frame
+    size = cuts[0][0]
+    for (_, end), (begin, _) in pairwise([*cuts, (len(frame), 0)]):
+        kept = begin - end
+        frame[size : size + kept] = frame[end:begin]
+        size += kept
+    _INT32.pack_into(frame, 0, size - _INT32.size)
+    return frame[:size]

@@ -80,7 +80,7 @@ def test_the_rule(
         ("", False),
     ],
 )
-def test_who_comes_back_to_the_leader(software: str, expected: bool) -> None:
+def test_which_clients_come_back_to_the_leader(software: str, expected: bool) -> None:
     assert comes_back(software) is expected
 
 

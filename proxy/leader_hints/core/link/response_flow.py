@@ -223,7 +223,7 @@ class ResponseFlow(Flow):
         """
         places = exchange.policy.places
         self._placing = scan = self._placement.look(exchange, frame, length) if places else None
-        if scan is None or not scan.takes_out:
+        if scan is None or scan.cuts is None:
             return False
         if self._begin_gather(frame, length) and self._gather is not None:
             self._gather.exchange = exchange
@@ -234,7 +234,7 @@ class ResponseFlow(Flow):
 
     def _leave_in(self, scan: PreferredReplicaScan, begun: memoryview) -> None:
         """Have no records taken out of a response that cannot be kept, of which this has come."""
-        scan.takes_out = False
+        scan.cuts = None
         self._place(begun, 0)
 
     def _place(self, piece: memoryview, begin: int) -> None:
@@ -505,7 +505,7 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         frame = gather.memory[: gather.filled]
-        if self._placing is not None and self._placing.takes_out:
+        if self._placing is not None and self._placing.cuts is not None:
             if gather.filled < gather.size:
                 return []
             frame = self._placement.take_out(self._placing, frame)
@@ -535,7 +535,7 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         begun, outcome = gather.memory[: gather.filled], None
-        if self._placing is not None and self._placing.takes_out:
+        if self._placing is not None and self._placing.cuts is not None:
             self._leave_in(self._placing, begun)
             if (reader := reader_of(exchange)) is not None:
                 outcome = reader(self._notes, exchange, begun, gather.size)

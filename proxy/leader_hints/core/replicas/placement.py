@@ -3,7 +3,7 @@
 import math
 from collections.abc import Collection
 
-from leader_hints.apis.preferred_replica import NONE, Offered, PreferredReplicaScan
+from leader_hints.apis.preferred_replica import NONE, Offered, PreferredReplicaScan, without
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import ConsumerRead, ReplicaNamed
 from leader_hints.core.link.exchange import Exchange
@@ -120,7 +120,7 @@ class Placement:
     def take_out(self, scan: PreferredReplicaScan, frame: memoryview) -> memoryview:
         """Look at a whole response; return it without records for which a replica is named."""
         scan.see(frame, 0)
-        left = scan.taken_out(frame)
+        left = without(frame, scan.cuts or ())
         if (less := len(frame) - len(left)) and self._read is not None:
             places = self._own_rack(), self._known_rack(self._link.client.rack or "")
             self._link.route.rack_traffic.read[places] -= less
