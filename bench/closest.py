@@ -21,14 +21,15 @@ from tests.harness.clients import ClientProcess, ConsumerRun, ConsumerSpec, Prod
 from tests.harness.cluster import RealCluster
 from tests.harness.java import java_clients
 from tests.harness.proxyproc import Hints
-from tests.harness.python_client import CONFLUENT, python_clients
+from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON, python_clients
 from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import patience, until
 from tests.matrix.brokers import CLOSEST_REPLICA
 
 VERSION = "3.6.2"
 JAVA = "java"
-LIBRARIES = (JAVA, CONFLUENT)
+#: kafka-python is the only one out of whose responses records are taken.
+LIBRARIES = (JAVA, CONFLUENT, KAFKA_PYTHON)
 NODES = (1, 2, 3)
 #: The follower that dies, and the rack of the consumers that are looked at then.
 _DIES = 3
@@ -185,8 +186,10 @@ def _round(
     with ExitStack() as stack:
         stack.enter_context(fleet.proxies)
         processes = {
-            JAVA: stack.enter_context(java_clients(folder)),
-            CONFLUENT: stack.enter_context(python_clients(folder, CONFLUENT)),
+            library: stack.enter_context(
+                java_clients(folder) if library == JAVA else python_clients(folder, library)
+            )
+            for library in LIBRARIES
         }
         consumers = _consumers(processes, fleet.bootstrap, topic)
         producer = processes[JAVA].produce(
