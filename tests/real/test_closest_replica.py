@@ -13,7 +13,7 @@ from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import Hints
 from tests.harness.rack_fleet import RackFleet
 from tests.harness.waiting import until
-from tests.real.names import CONFLUENT, JAVA, KRAFT_36, PLAIN_24, PLAIN_28
+from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, PLAIN_24, PLAIN_28
 from tests.real.test_client_families import need_go
 
 LEADER, OTHER, CLOSE = 1, 2, 3
@@ -38,8 +38,16 @@ def client(
     return clients(request.param)
 
 
-@pytest.mark.parametrize("client", [JAVA, CONFLUENT], indirect=True)
-@pytest.mark.parametrize("cluster", [PLAIN_24, PLAIN_28, KRAFT_36], indirect=True)
+@pytest.mark.parametrize(
+    ("client", "cluster", "least"),
+    [
+        *((JAVA, cluster, 0.95) for cluster in (PLAIN_24, PLAIN_28, KRAFT_36)),
+        *((CONFLUENT, cluster, 0.95) for cluster in (PLAIN_24, PLAIN_28, KRAFT_36)),
+        # It asks the leader every second time, for nothing: that is some bytes.
+        *((KAFKA_PYTHON, cluster, 0.9) for cluster in (PLAIN_28, KRAFT_36)),
+    ],
+    indirect=["client", "cluster"],
+)
 def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     cluster: RealCluster,
     client: ClientProcess,
@@ -47,6 +55,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     clients: Callable[[str], ClientProcess],
     new_topics: Callable[..., list[str]],
     tmp_path: Path,
+    least: float,
 ) -> None:
     """KIP-392: the leader names a follower; KIP-207: ListOffsets still asks the leader alone."""
     (topic,) = new_topics("closest", partitions=len(PARTITIONS))
@@ -98,7 +107,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
             check_consumed(admin, consumer)
             consumer.stop()
     share = same / (same + crossing)
-    assert share >= 0.95, f"{share:.1%} of {same + crossing} bytes were read in the rack"
+    assert share >= least, f"{share:.1%} of {same + crossing} bytes were read in the rack"
 
 
 @pytest.fixture

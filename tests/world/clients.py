@@ -643,7 +643,8 @@ class Client:
             work.busy = False
             self._takes(connection, asked, place, result)
             if not result.error:
-                work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
+                if result.preferred < 0 or result.records:
+                    work.served.append(Served(asked.at, self.now, (self.name, asked.correlation)))
                 work.again_at = self.now + (_PERIOD if self.api == PRODUCE else 0.0)
                 continue
             self._wants_metadata = True

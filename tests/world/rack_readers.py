@@ -15,15 +15,17 @@ from tests.world.wire import Endpoint, Result
 
 #: The rack of each node, as the proxies' configuration has it.
 RACKS: Final = {node: f"rack-{node}" for node in NODES}
-#: One in each rack: such as use records beside a named replica, and such as skip them.
-READING_KINDS: Final = ("java", "librdkafka", "unhinted")
+#: One in each rack: such as use records beside a named replica, and such as skip them. And one
+#: that comes back to the leader after each answer of a replica: it gets no records there.
+COMES_BACK: Final = "kafka-python"
+READERS: Final = (("java", 1), ("librdkafka", 2), ("unhinted", 3), (COMES_BACK, 2))
 
 
 class Naming(NamedTuple):
     """A replica was named: ``node``, by an answer from ``endpoint`` with an ``error`` or none.
 
     ``connection``: which of the reader's. ``leader``: as the reader knew then; ``epoch``: with
-    which it had asked.
+    which it had asked. ``records``: whether some stood beside it.
     """
 
     at: float
@@ -34,13 +36,15 @@ class Naming(NamedTuple):
     leader: int
     epoch: int
     error: int
+    records: bool
 
 
 class RackReader(Client):
     """``namings``: all that it got. ``replicas``: from which node it reads, by partition.
     ``shown``: when a partition stood in a response last; one without news does not, in a session.
 
-    It keeps to a replica until an error, a lost connection, or another leader.
+    It keeps to a replica until an error, a lost connection, or another leader. One that
+    ``comes_back`` keeps to it until it is answered without a name.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class RackReader(Client):
         name = f"{kind}-reader-in-{rack}"
         super().__init__(name, KINDS[kind], FETCH, topics, network, bootstrap, say)
         self._rack = self.rack = rack
+        self.comes_back = kind == COMES_BACK
         self.namings: list[Naming] = []
         self.replicas: dict[tuple[str, int], tuple[int, int]] = {}
         self.shown: dict[tuple[str, int], float] = {}
@@ -84,11 +89,12 @@ class RackReader(Client):
                     leader,
                     asked.epochs[result.place],
                     result.error,
+                    result.records,
                 )
             )
             self._say(f"{self.name} is told to read {place[0]}-{place[1]} from {result.preferred}")
             self.replicas[place] = result.preferred, leader
-        elif result.error:
+        elif result.error or self.comes_back:
             self.replicas.pop(place, None)
 
     def lost(self, connection: _Connection) -> None:

@@ -460,7 +460,8 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
     """A replica that is named is a follower in the reader's rack, and in sync once that is known;
     or it is the leader, named by a follower that is not. It has a replica of what the reader reads,
     as far as the reader's epoch shows that. Nothing is named with an error, and none twice on one
-    connection: a world is shorter than the pause.
+    connection: a world is shorter than the pause. One that comes back each time is named it each
+    time, without records if it is in the reader's rack.
     """
     world = lived.world
     for reader in world.rack_readers:
@@ -478,8 +479,10 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
                 yield naming.at, f"{text}, which has no replica of it"
             incarnations = {term.incarnation for term in terms if term.since <= naming.at}
             what = naming.connection, naming.place, max(incarnations, default=0), naming.node
-            if what in named:
+            if what in named and not reader.comes_back:
                 yield naming.at, f"{text}, again"
+            if reader.comes_back and naming.records and RACKS[naming.node] == reader.rack:
+                yield naming.at, f"{text}, and gets records beside that"
             named.add(what)
             lags = naming.node == world.lags and naming.at >= AWAKE
             if lags and not _has_led(world, naming.place, naming.at):

@@ -395,13 +395,14 @@ def _read_metadata(version: int, body: bytes) -> tuple[dict[int, Endpoint], list
 
 class Result(NamedTuple):
     """What came of one partition. ``hint``: leader and epoch of CurrentLeader. ``preferred``: the
-    preferred read replica, -1: none.
+    preferred read replica, -1: none. ``records``: whether there were any.
     """
 
     place: Place
     error: int
     hint: tuple[int, int] | None = None
     preferred: int = -1
+    records: bool = False
 
 
 @dataclass(slots=True)
@@ -680,10 +681,11 @@ def _read_answer(key: int, version: int, body: bytes) -> Answer:
         topic = reader.take(16) if by_id else reader.text() or ""
         for _ in range(reader.count()):
             number, error = reader.unpack("ih")
-            preferred = _rest_of_partition(reader, key, version)
+            preferred, records = _rest_of_partition(reader, key, version)
             hint = reader.tags().get(_LEADER_HINT_TAG[key])
             leader = struct.unpack_from(">ii", hint) if hint is not None else None
-            answer.results.append(Result((topic, number), error, leader, preferred))
+            result = Result((topic, number), error, leader, preferred, records)
+            answer.results.append(result)
         reader.tags()
     if key == PRODUCE:
         reader.number("i")
@@ -694,18 +696,17 @@ def _read_answer(key: int, version: int, body: bytes) -> Answer:
     return answer
 
 
-def _rest_of_partition(reader: Reader, key: int, version: int) -> int:
-    """Pass over it, and return the preferred replica."""
+def _rest_of_partition(reader: Reader, key: int, version: int) -> tuple[int, bool]:
+    """Pass over it, and return the preferred replica, and whether there are records."""
     reader.unpack("qqq")
     assert reader.count() == 0
     preferred = -1
     if key == PRODUCE:
         reader.text()
-        return preferred
+        return preferred, False
     if version >= 11:
         preferred = reader.number("i")
-    reader.data_or_none()
-    return preferred
+    return preferred, bool(reader.data_or_none())
 
 
 def _read_endpoints(data: bytes) -> dict[int, Endpoint]:

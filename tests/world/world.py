@@ -20,7 +20,7 @@ from tests.world.model.sessions import Sessions
 from tests.world.model.truth import Record, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, shown, upstream
-from tests.world.rack_readers import RACKS, READING_KINDS, RackReader
+from tests.world.rack_readers import RACKS, READERS, RackReader
 from tests.world.rogues import Rogue
 from tests.world.schedule import Schedule
 
@@ -153,8 +153,10 @@ class World:
         ]
         self._asking = [c for n, c in enumerate(self.clients) if only is None or n in only]
         self.rack_readers = [
-            RackReader(kind, rack, [BUSY, CALM], self.network, [*self.endpoints.values()], self.say)
-            for kind, rack in zip(READING_KINDS, RACKS.values(), strict=True)
+            RackReader(
+                kind, RACKS[node], [BUSY, CALM], self.network, [*self.endpoints.values()], self.say
+            )
+            for kind, node in READERS
             if profile.racks and only is None
         ]
         self.lags = random.Random(f"{seed} lag").choice(NODES)
