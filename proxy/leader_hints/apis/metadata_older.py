@@ -26,6 +26,8 @@ _SMALLEST_PARTITION = _PARTITION + 4
 _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
 #: Topics that one request asks for: more would stop the event loop for longer than others may wait.
 _MOST_ASKED = 50_000
+#: Brokers that one step passes over, field by field.
+_BROKERS_AT_ONCE = 100
 #: As how many of what is done in one step a topic of a response counts, whose id is made; and how
 #: many of its partitions count as one, which are passed over.
 _TOPIC_COUNTS, _PARTITIONS_FOR_ONE = 2, 2
@@ -135,7 +137,9 @@ def response_up(
     reader = Reader(original, 8)
     reader.skip_tags()
     reader.int32()
-    for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+    for number in range(1, reader.compact_array(_SMALLEST_BROKER) + 1):
+        if not number % _BROKERS_AT_ONCE:
+            yield
         reader.int32()
         reader.skip_compact()
         reader.int32()
