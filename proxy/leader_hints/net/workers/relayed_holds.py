@@ -39,8 +39,8 @@ class RelayedHolds:
     """See :class:`leader_hints.net.pump.holds.Holds`.
 
     ``send``: to the process that decides. ``longest``: seconds for which it holds a response at
-    most. ``crowded``: whether it reads too little; then ``lose`` takes how many errors it does not
-    hear of. ``settle``: takes the responses that may go on. ``waiting``: see there.
+    most. ``crowded``: whether it reads too little; then ``lose`` takes how many errors it is not
+    told. ``settle``: takes the responses that may go on. ``waiting``: see there.
     """
 
     def __init__(
