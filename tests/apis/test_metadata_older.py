@@ -41,7 +41,8 @@ def _make_id(cluster_id: str, name: str) -> bytes:
 
 
 def _down(frame: bytes, asked: int, sent: int) -> tuple[bytes, AskedById]:
-    return at_once(metadata_older.request_down(memoryview(frame), asked, sent, _name))
+    pieces, by_id = at_once(metadata_older.request_down(memoryview(frame), asked, sent, _name))
+    return b"".join(pieces), by_id
 
 
 def _up(frame: bytes, sent: int, asked: int, by_id: AskedById = _NOTHING) -> bytes:

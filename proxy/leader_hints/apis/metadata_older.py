@@ -17,7 +17,7 @@ from leader_hints.wire.reader import Reader
 from leader_hints.wire.scatter import Scatter
 from leader_hints.wire.steps import ENTRIES_AT_ONCE, Steps
 from leader_hints.wire.varint import write_uvarint
-from leader_hints.wire.writer import compact_string, frame
+from leader_hints.wire.writer import compact_string
 
 #: Error, partition, leader, leader epoch.
 _PARTITION = 14
@@ -26,9 +26,12 @@ _SMALLEST_PARTITION = _PARTITION + 4
 _SMALLEST_BROKER, _SMALLEST_TOPIC = 11, 10
 #: Topics that one request asks for: more would stop the event loop for longer than others may wait.
 _MOST_ASKED = 50_000
+#: Brokers that one step passes over, field by field.
+_BROKERS_AT_ONCE = 100
 #: As how many of what is done in one step a topic of a response counts, whose id is made; and how
 #: many of its partitions count as one, which are passed over.
 _TOPIC_COUNTS, _PARTITIONS_FOR_ONE = 2, 2
+_SIZE = struct.Struct(">i")
 _ERROR = struct.Struct(">h")
 #: What precedes the id of a topic that a broker does not know: the error, no name.
 _BEFORE_UNKNOWN = _ERROR.pack(ErrorCode.UNKNOWN_TOPIC_ID) + compact_string(None)
@@ -60,8 +63,10 @@ class AskedById(NamedTuple):
 
 def request_down(
     original: memoryview, asked: int, version: int, name: Callable[[bytes], str | None]
-) -> Steps[tuple[bytes, AskedById]]:
+) -> Steps[tuple[list[memoryview | bytes], AskedById]]:
     """Return a whole request of v10 to v12 as ``version``, v9 to v12, by names, in steps.
+
+    In pieces: names may have megabytes, and to join all of them takes long.
 
     ``name``: returns the name for an id, ``None`` where it is not known.
 
@@ -71,6 +76,7 @@ def request_down(
     reader = Reader(original, body)
     ids: dict[str, bytes] = {}
     unknown: list[bytes] = []
+    pieces: list[memoryview | bytes] = []
     entries: list[bytes] = []
     prefix = ZERO_ID if version >= TOPIC_IDS_FROM else b""
     count = reader.nullable_compact_array(len(ZERO_ID) + 2)
@@ -78,6 +84,8 @@ def request_down(
         raise Malformed(f"{count} topics")
     for number in range(1, count + 1):
         if not number % ENTRIES_AT_ONCE:
+            pieces.append(b"".join(entries))
+            entries.clear()
             yield
         topic_id, text = reader.uuid(), reader.clients_string()
         reader.skip_tags()
@@ -90,14 +98,17 @@ def request_down(
                 continue
             ids[text] = topic_id
         entries.append(prefix + compact_string(text) + b"\0")
-    topics = b"\0" if count < 0 else write_uvarint(len(entries) + 1) + b"".join(entries)
+    topics = b"\0" if count < 0 else write_uvarint(count - len(unknown) + 1)
     flags = reader.take(1)
     cluster = reader.take(1) if asked <= CLUSTER_OPERATIONS_UNTIL else b"\0"
     flags += (cluster if version <= CLUSTER_OPERATIONS_UNTIL else b"") + reader.take(1)
     # What stands behind is nobody's: librdkafka, asking for all topics, writes three bytes too
     # many, and brokers do not look.
     reader.skip_tags()
-    return frame(b"".join((header, topics, flags, b"\0"))), AskedById(ids, tuple(unknown))
+    pieces.append(b"".join((*entries, flags, b"\0")))
+    head = b"".join((header, topics))
+    size = len(head) + sum(map(len, pieces))
+    return [_SIZE.pack(size) + head, *pieces], AskedById(ids, tuple(unknown))
 
 
 def is_refusal(response: memoryview) -> bool:
@@ -126,7 +137,9 @@ def response_up(
     reader = Reader(original, 8)
     reader.skip_tags()
     reader.int32()
-    for _ in range(reader.compact_array(_SMALLEST_BROKER)):
+    for number in range(1, reader.compact_array(_SMALLEST_BROKER) + 1):
+        if not number % _BROKERS_AT_ONCE:
+            yield
         reader.int32()
         reader.skip_compact()
         reader.int32()

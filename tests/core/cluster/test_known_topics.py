@@ -45,6 +45,21 @@ def test_the_former_topics_leader_brings_no_epoch_into_a_recreated_one() -> None
     assert not view.disagreements
 
 
+def test_an_id_that_another_topic_has_teaches_nothing() -> None:
+    """A hostile broker's. It took the other topic's place, and what was noted of that one raised an
+    exception each time that a broker was advertised elsewhere, on the connection that said so."""
+    view = view_of({0: (1, 5), 9: (1, 5)}, topic=topic_id(1))
+    view.learn(answer({0: (1, 5), 9: (1, 5)}, topic=topic_id(1)), 2)
+    assert view.leader_confirms("t", 9, Leader(2, 6))
+    view.learn(TopicMetadata(0, "another", topic_id(1), (Led(0, 3, 7),)), 3)
+    assert view.topics.name(topic_id(1)) == "t"
+    assert view.topics.name(topic_id(1)) == "t"
+    assert view.leader("another", 0) is None
+    assert view.topics.have_ids
+    view.withdraw({2})
+    assert view.leader("t", 9) == Leader(-1, 6)
+
+
 @pytest.mark.parametrize("absent", [0, 2])
 def test_a_broker_that_is_cut_off_for_long_brings_no_epoch_into_a_recreated_topic(
     absent: int,

@@ -136,9 +136,20 @@ def test_what_a_client_asks_is_reported_on_each_day_of_that_day() -> None:
     assert [event.asked for event in _reported(asked)] == [((0, 9, 9),)]
     # A running proxy says what was asked since its start.
     assert _versions(asked) == {ClientName("a/1", "c"): {ApiKey.PRODUCE: (2, 9)}}
-    # The clock was set back.
-    assert not asked.begin_day("2026-01-01")
-    assert asked.day == "2026-01-02"
+
+
+def test_a_day_begins_also_after_the_clock_was_set_back() -> None:
+    """A clock that was a year ahead had nothing reported for a year, of clients that went on."""
+    asked = AskedVersions()
+    asked.begin_day("2027-01-01")
+    asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+    assert len(_reported(asked)) == 1
+    for day in ("2026-01-01", "2026-01-02"):
+        assert asked.begin_day(day)
+        asked.note("a/1", "c", ApiKey.PRODUCE, 2)
+        assert [event.asked for event in _reported(asked)] == [((0, 2, 2),)]
+        assert not asked.begin_day(day)
+    assert [one.last_day for _, one in asked] == ["2026-01-02"]
 
 
 def test_what_was_not_reported_when_a_day_ends_is_reported_on_the_next() -> None:

@@ -23,6 +23,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client
+from leader_hints.core.link.budget import Account, Budget
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
@@ -628,6 +629,33 @@ async def test_where_nothing_is_read_what_clients_cause_is_left_out_and_counted(
     seat.side.doubt(seat.route)
     hall.exchange()
     assert hall.lost == 5
+
+
+async def test_where_nothing_is_read_errors_go_on_and_are_counted_as_lost() -> None:
+    """After 64 MB of them, 3,500 responses of 500 failed partitions, the worker ended."""
+    hall = _hall()
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    link = seat.link()
+    hall.exchange()
+    seat.crowded = True
+    held, budget = failed(link, {0: 5, 1: 5}, ApiKey.FETCH), Budget(4096, 4096)
+    held.account, held.reserved = Account(budget), 1300
+    held.account.trust()
+    assert held.account.take(held.reserved)
+    seat.side.recovery.failed(seat.route, "c", "Fetch", [("t", 0), ("t", 1)])
+    assert seat.side.holds.submit(held) == [None, None]
+    assert not seat.side.holds.waiting.is_set()
+    assert not seat.deliver()
+    assert budget.used == 0
+    seat.crowded = False
+    assert seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH)) is None
+    hall.exchange()
+    assert hall.lost == 2
+    ((_, hints),) = seat.settled
+    assert all(hints)
 
 
 async def test_a_broker_that_takes_no_connection_is_reported_once() -> None:

@@ -177,6 +177,10 @@ class KnownTopics:
             return None
         none = answer.id in (ZERO_ID, synthetic_id(self._cluster_id, answer.name))
         topic_id = _NO_ID if none else answer.id
+        other = self._topics.get(topic_id)
+        if other is not None and other is not known:
+            # No broker that is right gives two topics one id.
+            return None
         if known is None:
             return self._add(answer.name, topic_id, (), source)
         if known.id == topic_id:

@@ -413,7 +413,7 @@ class RequestFlow(Flow):
         view = self._link.route.broker.known
         exchange.recoded = sent
         try:
-            request, exchange.by_id = yield from metadata_older.request_down(
+            pieces, exchange.by_id = yield from metadata_older.request_down(
                 frame, version, sent, view.topics.name
             )
         except WireError as error:
@@ -421,7 +421,7 @@ class RequestFlow(Flow):
         if not self._note(exchange, exchange.by_id):
             return None
         self._exchanges.add(exchange)
-        return [request]
+        return pieces
 
     def _sasl_handshake(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int

@@ -166,9 +166,9 @@ class AskedVersions:
 
         A client is reported on each day on which it asks something, with what it asks then: so it
         is seen when clients were upgraded. What was not reported of the day before counts as of
-        this one.
+        this one. An earlier day begins as well: the clock was ahead, perhaps by years.
         """
-        if day <= self.day:
+        if day == self.day:
             return False
         before, self.day = self.day, day
         for name, asked in self._clients.items():

@@ -39,13 +39,22 @@ class RelayedHolds:
     """See :class:`leader_hints.net.pump.holds.Holds`.
 
     ``send``: to the process that decides. ``longest``: seconds for which it holds a response at
-    most. ``settle``: takes the responses that may go on. ``waiting``: see there.
+    most. ``crowded``: whether it reads too little; then ``lose`` takes how many errors it is not
+    told. ``settle``: takes the responses that may go on. ``waiting``: see there.
     """
 
-    def __init__(self, send: Callable[[FromWorker], None], longest: float) -> None:
+    def __init__(
+        self,
+        send: Callable[[FromWorker], None],
+        longest: float,
+        crowded: Callable[[], bool],
+        lose: Callable[[int], None],
+    ) -> None:
         self.settle: Settle = lambda decided: None
         self.waiting = trio.Event()
         self._send = send
+        self._crowded = crowded
+        self._lose = lose
         self._longest = longest + _MARGIN
         self._numbers = 0
         #: Those that wait, and of those the hints that have come.
@@ -61,8 +70,15 @@ class RelayedHolds:
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response judged; return its hints if it does not wait for that."""
+        failures = held.scanned.failures
+        if self._crowded():
+            # What is decided by then comes too late, and what waits is bounded: with more of it
+            # this process would end.
+            self._lose(len(failures))
+            held.give_back()
+            return [None] * len(failures)
         self._numbers += 1
-        number, failures = self._numbers, held.scanned.failures
+        number = self._numbers
         waits = held.refusal is None and not held.observed
         self._reserved[number] = held
         self._tell(number, held)

@@ -63,7 +63,7 @@ class WorkerSide:
         self._sends = send
         self._crowded = crowded
         self._lost = 0
-        self.holds = RelayedHolds(self._send, longest)
+        self.holds = RelayedHolds(self._send, longest, crowded, self._lose)
         self.recovery = AwaitedSuccesses(
             [*routes.values()], clock, self._tell_failed, self._tell_served
         )
@@ -120,11 +120,15 @@ class WorkerSide:
             self._sends(EventsLost(lost))
         self._sends(message)
 
+    def _lose(self, events: int) -> None:
+        self._lost += events
+
     def _may_be_left_out(self, message: FromWorker) -> bool:
         if isinstance(message, Happened) and isinstance(message.event, _MANY):
-            self._lost += 1
+            self._lose(1)
             return True
-        return isinstance(message, MetadataPassed)
+        # What clients recover from is reported alone.
+        return isinstance(message, MetadataPassed | ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
