@@ -8,7 +8,8 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.flow import Flow
@@ -24,7 +25,7 @@ from tests.apis.messages import (
     response_frame,
     response_type,
 )
-from tests.core.brokers import route_before
+from tests.core.brokers import CLUSTER, route_before
 from tests.core.samples import NOT_LEADER, answer, fetch_answer, fetch_request, request, topic_id
 from tests.core.stepped import SHARED, Stepped
 
@@ -89,9 +90,10 @@ def _failures(shape: tuple[int, int]) -> int:
 
 
 def _route(release: str, topics: int) -> Route:
-    """Return a route whose view knows the topics that are asked for by id."""
+    """Return a route whose view knows the topics that are asked for by id, and no others."""
     on = route_before(release)
-    view = on.broker.known
+    on.broker.view = view = LeaderView(CLUSTER)
+    view.hidden.take(TopicMetadata(ErrorCode.unknown_topic_or_partition, ANY_TOPIC, ZERO_ID, ()))
     for number in range(topics):
         known = ZERO_ID if release < "2.8" else topic_id(number + 1)
         view.learn(TopicMetadata(0, f"t{number}", known, (Led(0, 1, 5),)), 1)
@@ -362,7 +364,7 @@ def test_errors_wait_until_they_are_settled_when_a_large_request_was_followed(
 
 
 def test_many_ids_without_a_name_are_answered_in_turns() -> None:
-    on = _route("2.8", 0)
+    on = _route("2.8", 2)
     steps = _asked(on, ApiKey.FETCH, 16, (5000, _FEW))
     steps.take(steps.link.responses, fetch_answer(12, 1, []))
     kind = response_type(ApiKey.FETCH, 16)
@@ -387,6 +389,6 @@ def test_many_ids_without_a_name_are_answered_in_turns() -> None:
 
 
 def test_ids_without_a_name_and_without_partitions_are_noted_once() -> None:
-    steps = _asked(_route("2.8", 0), ApiKey.FETCH, 16, (300, 0))
+    steps = _asked(_route("2.8", 2), ApiKey.FETCH, 16, (300, 0))
     steps.pass_on(steps.link.responses, fetch_answer(12, 1, []))
     assert steps.link.state.topic_ids.lacking == [topic_id(n + 1) for n in range(2, 300)]
