@@ -511,7 +511,9 @@ def readers_leave_what_is_out_of_sync(lived: Lived) -> Found:
     recreated, so it stays in doubt while Metadata that passes contradicts what is known.
     """
     world = lived.world
-    if world.lags not in world.profile.fronted or world.brokers[world.lags].model.release.hints:
+    # A proxy stays at its address where brokers have changed theirs.
+    fronted = world.addresses[world.lags] in world.profile.fronted
+    if not fronted or world.brokers[world.lags].model.release.hints:
         return
     for reader in world.rack_readers:
         for (name, partition), (node, leader) in reader.replicas.items():
