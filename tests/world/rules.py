@@ -487,18 +487,14 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
 
 
 def _replicas(world: World, naming: Naming) -> set[int]:
-    """Return who has replicas of the topics of a name that have had the reader's epoch by then."""
+    """Return who has had replicas at the reader's epoch by then, of any topic of that name."""
     name, partition = naming.place
-    topics = {
-        record.number: record.replicas
-        for at, record in world.truth.log
-        if isinstance(record, Topic) and record.name == name and at <= naming.at
-    }
     return {
         node
-        for term in world.truth.terms(name, partition)
-        if term.leader.epoch == naming.epoch and term.since <= naming.at
-        for node in topics[term.incarnation][partition]
+        for at, record in world.truth.log
+        if isinstance(record, Topic) and record.name == name and at <= naming.at
+        if partition < len(record.leaders) and record.leaders[partition].epoch == naming.epoch
+        for node in record.replicas[partition]
     }
 
 
