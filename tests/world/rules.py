@@ -503,13 +503,17 @@ def readers_leave_what_is_out_of_sync(lived: Lived) -> Found:
 
     One that has just led is taken for in sync until the next poll. In front of a broker of 3.7 all
     passes. And only in a response in which a partition stands the reader can be sent away, once it
-    is known which broker that is. Of a hidden topic without an id, no poll says whether it was
+    is known which broker that is: one that has another's address and leads nothing is not known
+    until all others lead something. Of a hidden topic without an id, no poll says whether it was
     recreated, so it stays in doubt while Metadata that passes contradicts what is known.
     """
     world = lived.world
     # A proxy stays at its address where brokers have changed theirs.
-    fronted = world.addresses[world.lags] in world.profile.fronted
-    if not fronted or world.brokers[world.lags].model.release.hints:
+    address = world.addresses[world.lags]
+    front = world.fronts.get(address)
+    if front is None or world.brokers[world.lags].model.release.hints:
+        return
+    if front.unknown_at.get(address, 0.0) >= END - _PROGRESS:
         return
     for reader in world.rack_readers:
         for (name, partition), (node, leader) in reader.replicas.items():
