@@ -33,7 +33,10 @@ class Verdict:
 
 
 def judge(mutant: Mutant, seeds: int) -> Verdict:
-    """Run tests and at most ``seeds`` worlds with a mutant, until one of them finds it."""
+    """Run tests and at most ``seeds`` worlds with a mutant, until one of them finds it.
+
+    Worlds are run from the mutant's first seed on: few others have what shows it.
+    """
     if not mutant.fix:
         found = _tests(mutant, _mirrored(mutant))
         if found:
@@ -65,13 +68,14 @@ def _tests(mutant: Mutant, paths: tuple[str, ...]) -> str:
 
 
 def _worlds(mutant: Mutant, seeds: int) -> Verdict:
-    code, output = _run(mutant, "tests.world", "--brief", "--seeds", str(seeds))
+    few = "--first", str(mutant.first), "--seeds", str(seeds)
+    code, output = _run(mutant, "tests.world", "--brief", *few)
     if code is None:
         return Verdict("no end of a world")
     broke = _BROKE.search(output)
     if code and broke is None:
         raise RuntimeError(f"{mutant.name}: a world failed without a rule that broke:\n{output}")
-    return Verdict(broke[2], int(broke[1]) + 1) if broke else Verdict("", seeds)
+    return Verdict(broke[2], int(broke[1]) - mutant.first + 1) if broke else Verdict("", seeds)
 
 
 def _run(mutant: Mutant, module: str, *arguments: str) -> tuple[int | None, str]:

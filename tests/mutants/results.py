@@ -55,12 +55,13 @@ class Results:
 
     def fixes(self, mutants: Iterable[Mutant]) -> Iterator[str]:
         """Yield the table of docs/reliability.md: each defect that is back, and what broke."""
-        yield "| defect that is back | planted as | rule that broke | worlds until found |"
+        yield "| defect that is back | planted as | rule that broke | seed that finds it |"
         yield "|---|---|---|---:|"
         for mutant in mutants:
             verdict = self.get(mutant) or Verdict("")
             rule = f"`{verdict.by}`" if verdict.by else "**none**"
-            row = mutant.fix, f"`{mutant.name}`: {mutant.does}", rule, str(verdict.worlds)
+            seed = str(mutant.first + verdict.worlds - 1) if verdict.by else ""
+            row = mutant.fix, f"`{mutant.name}`: {mutant.does}", rule, seed
             yield f"| {' | '.join(row)} |"
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
 
-from tests.world.clients import KINDS
+from tests.world.clients import KINDS, LONG_POLL
 from tests.world.model.releases import FETCH, PRODUCE, RELEASES
 
 NODES: Final = (1, 2, 3)
-#: The topic to which things happen, and the one to which none do but elections.
+#: The topic to which things happen, and the one to which none do but elections and reassignments.
 BUSY, CALM = "busy", "calm"
 #: Seconds: of peace at first, and until the last happening.
 PEACE = 3.0
@@ -25,6 +25,8 @@ WORKERS_END_FROM = 250_000
 #: Seeds from which on every other world has racks, and consumers that name theirs. None of them is
 #: one in which links may keep little: that is drawn for fewer clients.
 RACKS_FROM = 300_000
+#: Seeds from which on partitions have other replicas, in worlds with racks.
+REASSIGNED_FROM = 1_000_000
 #: Bytes that links may keep together; in worlds whose seeds end with this digit so few that some
 #: errors must do without.
 _ENOUGH, _LITTLE, _TIGHT = 1 << 23, 1 << 13, 9
@@ -265,7 +267,7 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            others = _upgrades, _evictions, _losses, _swaps, _worker_ends
+            others = _upgrades, _evictions, _losses, _swaps, _worker_ends, _reassignments
             return sorted([*drawn, *chain.from_iterable(drawn_by(seed) for drawn_by in others)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
@@ -322,6 +324,24 @@ def _worker_ends(seed: int) -> Iterator[Happening]:
             at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.1, 0.3, 1.5])
             node, number = draw.choice(NODES), draw.randint(0, 1)
             yield Happening(round(at, 4), "worker", number, node, seconds)
+
+
+def _reassignments(seed: int) -> Iterator[Happening]:
+    """Draw which replicas go, and when: mostly while no client is there, so that a process that is
+    not polling hears nothing of that until the next poll.
+    """
+    draw = random.Random(f"{seed} reassignments")
+    if seed < REASSIGNED_FROM or not profile(seed).racks:
+        return
+    for _ in range(draw.choice([1, 2, 3])):
+        # Mostly before elections: none is named for a while after one.
+        at = draw.triangular(PEACE, UNTIL - 2.0, PEACE)
+        if draw.random() < 0.8:
+            # By then each Fetch that waits was answered: with an error it would show it.
+            gap = LONG_POLL + 0.1
+            yield Happening(round(at, 4), "absence", seconds=gap + draw.choice([0.0, 0.1, 0.5]))
+            at += gap
+        yield Happening(round(at, 4), "reassign", draw.randint(0, 11), draw.choice(NODES))
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

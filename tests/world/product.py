@@ -102,6 +102,7 @@ class Proxy:
     ``defects``: what it reports of itself that must never be. ``mistaken``: when the broker of a
     node was taken for which other one, and if it could be asked. ``crossed``: when the route of a
     node was found to lead to another. ``withheld``: when synthetic ids were offered no longer.
+    ``unknown_at``: when the broker of a node's route was last taken for none.
     ``settled``: what came of errors that wait until all brokers name the leader, and how often.
     ``altered``: when a client that uses no hint was sent other bytes than its broker's.
     ``exceeded``: when links kept more bytes than they may, and how many; ``forgone``: when an error
@@ -136,6 +137,7 @@ class Proxy:
         self.moves: list[Learnt] = []
         self.mistaken: list[tuple[float, int, int, bool]] = []
         self.crossed: list[tuple[float, int]] = []
+        self.unknown_at: dict[int, float] = {}
         self.withheld: list[float] = []
         self.settled: Counter[str] = Counter()
         self.altered: list[tuple[float, str]] = []
@@ -295,6 +297,8 @@ class Proxy:
         for node, route in self._routes.items():
             if route.advertised.crossed:
                 self.crossed.append((self.now, node))
+            if route.broker.node is None:
+                self.unknown_at[node] = self.now
             proved = route.broker.proved_node
             if proved is not None and proved != (there := self._broker_at(node)):
                 self.mistaken.append((self.now, there, proved, route.broker.reachable))

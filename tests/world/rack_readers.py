@@ -97,6 +97,11 @@ class RackReader(Client):
         elif result.error or self.comes_back:
             self.replicas.pop(place, None)
 
+    def begin_again(self) -> None:
+        """See :meth:`tests.world.clients.Client.begin_again`."""
+        self.replicas = {}
+        super().begin_again()
+
     def lost(self, connection: _Connection) -> None:
         """See :meth:`tests.world.clients.Client.lost`."""
         gone = {n for n, endpoint in self._endpoints.items() if endpoint == connection.endpoint}

@@ -490,18 +490,14 @@ def replicas_are_named_rightly(lived: Lived) -> Found:
 
 
 def _replicas(world: World, naming: Naming) -> set[int]:
-    """Return who has replicas of the topics of a name that have had the reader's epoch by then."""
+    """Return who has had replicas at the reader's epoch by then, of any topic of that name."""
     name, partition = naming.place
-    topics = {
-        record.number: record.replicas
-        for at, record in world.truth.log
-        if isinstance(record, Topic) and record.name == name and at <= naming.at
-    }
     return {
         node
-        for term in world.truth.terms(name, partition)
-        if term.leader.epoch == naming.epoch and term.since <= naming.at
-        for node in topics[term.incarnation][partition]
+        for at, record in world.truth.log
+        if isinstance(record, Topic) and record.name == name and at <= naming.at
+        if partition < len(record.leaders) and record.leaders[partition].epoch == naming.epoch
+        for node in record.replicas[partition]
     }
 
 
@@ -510,11 +506,17 @@ def readers_leave_what_is_out_of_sync(lived: Lived) -> Found:
 
     One that has just led is taken for in sync until the next poll. In front of a broker of 3.7 all
     passes. And only in a response in which a partition stands the reader can be sent away, once it
-    is known which broker that is. Of a hidden topic without an id, no poll says whether it was
+    is known which broker that is: one that has another's address and leads nothing is not known
+    until all others lead something. Of a hidden topic without an id, no poll says whether it was
     recreated, so it stays in doubt while Metadata that passes contradicts what is known.
     """
     world = lived.world
-    if world.lags not in world.profile.fronted or world.brokers[world.lags].model.release.hints:
+    # A proxy stays at its address where brokers have changed theirs.
+    address = world.addresses[world.lags]
+    front = world.fronts.get(address)
+    if front is None or world.brokers[world.lags].model.release.hints:
+        return
+    if front.unknown_at.get(address, 0.0) >= END - _PROGRESS:
         return
     for reader in world.rack_readers:
         for (name, partition), (node, leader) in reader.replicas.items():

@@ -18,6 +18,7 @@ from tests.world.happenings import (
     CALM,
     NODES,
     RACKS_FROM,
+    REASSIGNED_FROM,
     SETTLING_FROM,
     WORKERS_END_FROM,
     WORKERS_FROM,
@@ -49,6 +50,8 @@ _SETTLING = range(SETTLING_FROM + 60, SETTLING_FROM + 100)
 _RACKS = range(RACKS_FROM, RACKS_FROM + 20)
 #: And more, in which links are in two workers.
 _WITH_WORKERS = range(WORKERS_FROM, WORKERS_FROM + 50)
+#: And with reassignments.
+_REASSIGNED = range(REASSIGNED_FROM, REASSIGNED_FROM + 10)
 _IN_EACH = 10
 _SEED = 11
 #: Prints a digest of all bytes that are sent in a world without the comparison with others.
@@ -76,6 +79,7 @@ _FIRST = [
     *_SETTLING[::_IN_EACH],
     *_WITH_WORKERS[::_IN_EACH],
     *_RACKS[::_IN_EACH],
+    *_REASSIGNED[::_IN_EACH],
 ]
 
 

@@ -17,7 +17,7 @@ from tests.world.happenings import BUSY, CALM, NODES, PEACE, UNTIL, Happening, P
 from tests.world.model.broker import Broker
 from tests.world.model.releases import FETCH, PRODUCE, RELEASES, Release
 from tests.world.model.sessions import Sessions
-from tests.world.model.truth import Record, Topic, Truth
+from tests.world.model.truth import NO_LEADER, Record, Topic, Truth
 from tests.world.network import End, Network
 from tests.world.product import POLL, Proxy, shown, upstream
 from tests.world.rack_readers import RACKS, READERS, RackReader
@@ -34,6 +34,8 @@ END = CLOSING + 3.0
 LAGS_AT = PAUSE + 2.0
 #: Seconds until the controller finds that a broker which did not say so is gone.
 _SESSION = 0.8
+#: Seconds within which clients are started again that were away.
+_STARTS = 0.6
 #: Seconds between looks at whom brokers are taken for.
 LOOK = 0.05
 #: What floating point may add to a time.
@@ -312,6 +314,17 @@ class World:
         if leaders[partition].node > 0:
             self.truth.move(self.schedule.now, BUSY, partition, leaders[partition].node)
 
+    def _reassign(self, happening: Happening) -> None:
+        """Have all nodes but one be the replicas of a partition of any topic. The leader stays."""
+        topics = sorted(self.truth.now.topics.items())
+        places = [(name, n) for name, topic in topics for n in range(len(topic.leaders))]
+        name, partition = places[happening.number % len(places)]
+        leader = self.truth.now.topics[name].leaders[partition].node
+        goes = happening.node if happening.node != leader else leader % len(NODES) + 1
+        if leader != NO_LEADER:
+            replicas = tuple(node for node in NODES if node != goes)
+            self.truth.reassign(self.schedule.now, name, partition, replicas)
+
     def _recreate(self, happening: Happening) -> None:
         self.truth.delete(self.schedule.now, BUSY)
         self.schedule.after(0.05, self._create, happening)
@@ -485,6 +498,17 @@ class World:
             renewed = happening.number != number
             self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
+    def _be_away(self, happening: Happening) -> None:
+        """Have all clients and readers away for a while. They are started one after the other then:
+        the first one may know what its proxy does not.
+        """
+        self.say(f"clients and readers are away for {happening.seconds} s")
+        draw = random.Random(f"{self.seed} {happening} starts")
+        for client in (*self.clients, *self.rack_readers):
+            client.pause()
+            back = happening.seconds + _STARTS * draw.random()
+            self.schedule.after(back, self._come_back, client, True)
+
     def _go_away(self, happening: Happening) -> None:
         client = self.clients[happening.number]
         self.say(f"{client.name} is away for {happening.seconds} s")
@@ -493,7 +517,7 @@ class World:
         self.schedule.after(happening.seconds, self._come_back, client, renewed)
 
     def _come_back(self, client: Client, renewed: bool) -> None:
-        if client not in self._asking:
+        if client not in self._asking and client not in self.rack_readers:
             return
         self.say(f"{client.name} {'is started again' if renewed else 'comes back'}")
         if renewed:
@@ -639,6 +663,7 @@ class World:
 _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "move": World._move,
     "rise": World._rise,
+    "reassign": World._reassign,
     "recreate": World._recreate,
     "grow": World._grow,
     "restart": World._restart,
@@ -652,6 +677,7 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "fence": World._fence,
     "stale": World._lag,
     "lull": World._lull,
+    "absence": World._be_away,
     "away": World._go_away,
     "process": World._end_process,
     "worker": World._end_worker,

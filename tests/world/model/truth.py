@@ -146,6 +146,20 @@ class Truth:
         self._begin(at, topic, partition, leader)
         self._take(at, topic.led(partition, leader))
 
+    def reassign(self, at: float, name: str, partition: int, replicas: tuple[int, ...]) -> None:
+        """Give a partition other replicas, at the next epoch of its leader, which is one of them.
+
+        It is one decision: in a real cluster a new replica comes before a former one goes.
+        """
+        topic = self.now.topics[name]
+        node, epoch = topic.leaders[partition]
+        leader = Leader(node, epoch + 1)
+        of_all = [*topic.replicas]
+        of_all[partition] = replicas
+        self._end(at, name, partition)
+        self._begin(at, topic, partition, leader)
+        self._take(at, replace(topic.led(partition, leader), replicas=tuple(of_all)))
+
     def grow(self, at: float, name: str, replicas: tuple[int, ...]) -> None:
         """Add a partition."""
         topic = self.now.topics[name]
