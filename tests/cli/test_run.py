@@ -82,7 +82,7 @@ def test_it_says_where_it_listens_and_takes_connections_there(taken_port: int) -
 
 def test_its_first_line_says_what_begins(taken_port: int, tmp_path: Path) -> None:
     file = tmp_path / "settings.yaml"
-    file.write_text("hints: observe\n", encoding="utf-8")
+    file.write_text("hints: observe\nworkers: 2\n", encoding="utf-8")
     route = f"127.0.0.1:0=127.0.0.1:{taken_port}"
     with _running("--config", str(file), "--route", route) as process:
         assert process.stderr is not None
@@ -98,6 +98,7 @@ def test_its_first_line_says_what_begins(taken_port: int, tmp_path: Path) -> Non
         "hints": "observe",
         "config": str(file),
         "routes": [route],
+        "workers": 2,
     }
 
 

@@ -141,9 +141,10 @@ NOT_SHOWN: Final = (
     "release has it. Tried with each Java release above: the partitions that stay go on in every "
     "move.",
     "KAFKA-16226 (threads of a Java producer that wait for each other; 3.6.1 and 3.7.0): it is "
-    "nothing that shows on the wire. Tried: 20,000 records to 200 partitions straight to the mock "
-    "cluster, with 3.7.0 and 3.7.2. Neither had one acknowledged within a minute, so there was "
-    "nothing to compare.",
+    "nothing that shows on the wire. Tried: 16 threads that send to 1,000 partitions of brokers of "
+    "3.6.2 for 8 s, by 3.7.0 and 3.7.2 in turn, four times each, on two busy cores. 300,000 to "
+    "651,000 records were acknowledged with 3.7.0, 389,000 to 644,000 with 3.7.2; threads waited "
+    "for each other for 41 to 58 s in all, and for 35 to 49 s.",
     "franz-go 1.17.1 and 1.18.1: they did not write to and read from all partitions of the mock "
     "cluster within a minute, so nothing was observed of them.",
     "librdkafka 2.4.0 has the bug of the equal epoch too ([4804]"

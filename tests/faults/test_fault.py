@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
-from leader_hints.faults.fault import Fault, problems
+from leader_hints.faults.fault import Fault
 
 
 @pytest.mark.parametrize(
@@ -25,28 +25,3 @@ def test_so_is_one_of_topics_in_messages_of_which_no_topics_are_read() -> None:
     for chosen in ({"topics": ["t"]}, {"partitions": [0]}):
         with pytest.raises(ValidationError, match="only chosen in Fetch and Produce"):
             Fault.model_validate(values | chosen)
-
-
-@pytest.mark.parametrize(
-    ("values", "reason"),
-    [
-        (
-            {"action": "cut", "delay_ms": 5},
-            "fault: delay_ms is of action delay; cut has no such option",
-        ),
-        (
-            {"action": "delay", "hint": "right"},
-            "fault: hint is of action error; delay has no such option",
-        ),
-        (
-            {"action": "drop", "apis": ["Produced"]},
-            "apis: no such API: Produced; they are named as Produce is",
-        ),
-    ],
-)
-def test_what_an_action_does_not_have_is_refused_in_one_sentence(
-    values: dict[str, Any], reason: str
-) -> None:
-    with pytest.raises(ValidationError) as refused:
-        Fault.model_validate(values)
-    assert problems(refused.value) == [reason]

@@ -75,7 +75,7 @@ def test_a_broker_stops_and_starts(local: LocalProcess) -> None:
         (("move", "none", "--to", "1"), f"no topic none; there are: {_TOPIC}"),
         (("move", f"{_TOPIC}:99", "--to", "1"), f"make node 1 leader of {_TOPIC}-99"),
         # Partition 0, to what takes 32 bits of it.
-        (("move", f"{_TOPIC}:{1 << 32}", "--to", "1"), "should be less than or equal to"),
+        (("move", f"{_TOPIC}:{1 << 32}", "--to", "1"), "partition: must be 2147483647 or less"),
         (("move", _TOPIC, "--to", "9"), "no node 9; there are [1, 2, 3]"),
         (("broker", "stop", "9"), "no node 9; there are [1, 2, 3]"),
     ],
@@ -98,19 +98,25 @@ def test_a_partition_that_is_no_number_is_refused(local: LocalProcess) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "body"),
+    ("path", "body", "reason"),
     [
-        ("/mock/leaders", {"topic": _TOPIC, "to": "1"}),
-        ("/mock/leaders", {"topic": _TOPIC}),
-        ("/mock/brokers", {"node": 1, "running": True, "colour": 1}),
+        ("/mock/leaders", {"topic": _TOPIC, "to": "1"}, "to: must be a whole number"),
+        ("/mock/leaders", {"topic": _TOPIC}, "to: it is missing"),
+        (
+            "/mock/brokers",
+            {"node": 1, "running": True, "colour": 1},
+            "colour: there is no such option",
+        ),
     ],
 )
-def test_a_wrong_request_is_refused(local: LocalProcess, path: str, body: object) -> None:
+def test_a_wrong_request_is_refused(
+    local: LocalProcess, path: str, body: object, reason: str
+) -> None:
     with pytest.raises(urllib.error.HTTPError) as refused:
         urllib.request.urlopen(f"{local.admin}{path}", json.dumps(body).encode(), timeout=10)
     with refused.value as answer:
         assert answer.code == 400
-        assert json.loads(answer.read())["error"]
+        assert json.loads(answer.read()) == {"error": reason}
 
 
 def test_a_real_cluster_is_not_changed(tmp_path: Path) -> None:

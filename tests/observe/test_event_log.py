@@ -34,10 +34,18 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "listen": "127.0.0.1:1", "upstream": "b:9092"},
     ),
     (
-        events.Starting(version="1.2.3", hints="on", config="/etc/a.yaml", routes=("l:1=b:9092",)),
+        events.Starting(
+            version="1.2.3", hints="on", config="/etc/a.yaml", routes=("l:1=b:9092",), workers=2
+        ),
         "info",
         "starting",
-        {"version": "1.2.3", "hints": "on", "config": "/etc/a.yaml", "routes": ["l:1=b:9092"]},
+        {
+            "version": "1.2.3",
+            "hints": "on",
+            "config": "/etc/a.yaml",
+            "routes": ["l:1=b:9092"],
+            "workers": 2,
+        },
     ),
     (
         events.SettingsReloaded(keys=("hints",)),

@@ -1,5 +1,6 @@
 """The group protocols of Kafka 4: consumers that the broker assigns (KIP-848), and share groups."""
 
+import contextlib
 from itertools import chain
 from pathlib import Path
 
@@ -7,6 +8,7 @@ from tests.harness.checker import check_produced
 from tests.harness.clients import ClientProcess, ConsumerRun, ConsumerSpec, ProducerSpec
 from tests.harness.java import compile_java
 from tests.harness.maven import client_library
+from tests.real.sandwich import Sandwich, of_client
 from tests.runs.place import (
     PARTITIONS,
     Figures,
@@ -20,6 +22,8 @@ from tests.runs.place import (
 _SOURCES = Path(__file__).parent / "share"
 _VERSION = "4.1.1"
 _MEMBERS = 2
+#: How a line of ShareClients.java begins, one for each record.
+_REFUSED = "refused "
 
 
 def consumer_protocol(place: Place) -> Figures:
@@ -28,21 +32,36 @@ def consumer_protocol(place: Place) -> Figures:
 
 
 def share_group(place: Place) -> Figures:
-    """Two members of a share group, which acknowledge each record; one of them leaves."""
-    with _share_clients(place.folder) as process:
-        return _read_by(place, process, "share", {})
+    """Two members of a share group, which acknowledge each record; one of them leaves.
+
+    A broker that leads no longer refuses acknowledgements, and the next leader gives these records
+    again. That is counted.
+    """
+    log = place.folder / "share.log"
+    with _share_clients(log) as process:
+        figures = _read_by(place, process, "share", {})
+    lines = log.read_text(errors="replace").splitlines()
+    refused = sum(line.startswith(_REFUSED) for line in lines)
+    return {**figures, "acknowledgements refused": refused}
 
 
-def _share_clients(folder: Path) -> ClientProcess:
+def _share_clients(log: Path) -> ClientProcess:
     library = client_library(_VERSION)
     classes = compile_java(_SOURCES, library)
     argv = ["java", "-Xmx256m", "-cp", f"{classes}:{library.classpath}", "ShareClients"]
-    return ClientProcess(argv, folder / "share.log")
+    return ClientProcess(argv, log)
 
 
 def _read_by(place: Place, process: ClientProcess, label: str, settings: dict[str, str]) -> Figures:
-    """Have members of a group read what is written: each record at least once."""
-    with place.proxies() as fleet:
+    """Have members of a group read what is written: each record at least once.
+
+    Brokers that know these groups give hints themselves, so all must pass byte for byte.
+    """
+    with contextlib.ExitStack() as stack:
+        sandwich = None
+        if not place.direct:
+            proxies = Sandwich(place.cluster, place.folder / "proxies", sidecars=True)
+            sandwich = stack.enter_context(proxies)
         topic = place.make_topic(label)
         partitions = range(PARTITIONS)
         group = f"group-{topic}"
@@ -64,7 +83,10 @@ def _read_by(place: Place, process: ClientProcess, label: str, settings: dict[st
         again = read.total() - len(read)
         members_read = sum(1 for member in members if member.consumed)
         figures = {"records": len(sent), "members that read": members_read, "read again": again}
-        return {**figures, **hints(fleet)}
+        if sandwich is None:
+            return figures
+        unchanged = sum(sandwich.wait_unchanged(of_client(member.name)) for member in members)
+        return {**figures, **hints(sandwich.fleet), "connections unchanged": unchanged}
 
 
 def _read(members: list[ConsumerRun]) -> Numbers:

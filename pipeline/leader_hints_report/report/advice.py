@@ -12,7 +12,7 @@ from leader_hints_report.report import listings
 from leader_hints_report.report.format import count, milliseconds, price, rate, show, size
 from leader_hints_report.report.listings import Kind, Listing, Numbers, Row
 from leader_hints_report.report.period import AFTER, ALL, BEFORE
-from leader_hints_report.report.upgrades import uses_hints
+from leader_hints_report.report.upgrades import ON_FETCH_ALONE, uses_hints
 from leader_hints_report.text import escape, shorten
 
 #: Software that the box shows, steps that it names.
@@ -304,6 +304,8 @@ def _forecast(cost: Row, in_old_versions: float) -> Step:
 
 def _upgrade_step(row: Row) -> Step:
     what = f"Upgrade {_name(row)} to {escape(str(row['upgrade_to']))} or newer"
+    if row["software"] in ON_FETCH_ALONE:
+        what += ", for hints on Fetch alone"
     clients = _counted(_number(row["clients"]), "client id")
     if row["upgrade_day_ms"] is None:
         lost = milliseconds(_number(row["lost_day_ms"]))

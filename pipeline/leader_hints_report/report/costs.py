@@ -23,6 +23,7 @@ from leader_hints_report.report.savings import (
     LEAST_STRETCHES,
     stretch,
 )
+from leader_hints_report.report.upgrades import ON_FETCH_ALONE
 from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
 from leader_hints_report.tables.hints import CANNOT
@@ -180,11 +181,16 @@ def _episodes(tables: Tables) -> DataFrame:
             ),
             "in_vain": F.when(F.col("observed") & (F.col("kind") == "missed"), hold),
             "upgraded": F.when(
-                F.col("reason").isin(*CANNOT),
+                F.col("reason").isin(*CANNOT) & _could_take_one(),
                 F.col("share") * (recovery - F.col("alike_ms")),
             ),
         }
     )
+
+
+def _could_take_one() -> Column:
+    """Whether an error could take a hint in some version of the client's software, if in any."""
+    return (F.col("api") == "Fetch") | ~F.col("software").isin(*ON_FETCH_ALONE)
 
 
 def _after_hints(episodes: DataFrame) -> DataFrame:

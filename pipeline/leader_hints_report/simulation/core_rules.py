@@ -1,7 +1,7 @@
 """The proxy's own rules on a sample of errors: the core of the proxy is called, not copied.
 
-The one module of the pipeline that imports the proxy, on purpose: what the model takes for the
-rules of holds (:func:`leader_hints_report.simulation.finding.held_until`) is held against them.
+It imports the proxy on purpose: what the model takes for the rules of holds
+(:func:`leader_hints_report.simulation.finding.held_until`) is held against them.
 """
 
 from itertools import islice

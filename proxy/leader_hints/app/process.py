@@ -20,6 +20,7 @@ from leader_hints.app.replacement import Replacement
 from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.app.takeover import Takeover
 from leader_hints.app.virtual_routes import VirtualRoutes
+from leader_hints.app.workers.cores import worker_count
 from leader_hints.core.admission import Admission
 from leader_hints.core.descriptors import connections_within, descriptors_for
 from leader_hints.core.events import (
@@ -257,6 +258,7 @@ class _Process:
             hints=settings.hints,
             config=self._config,
             routes=tuple(f"{route.listen}={route.upstream}" for route in settings.routes),
+            workers=worker_count(settings),
         )
 
     def _make_takeover(self) -> Takeover | None:

@@ -12,7 +12,8 @@ from pydantic import ValidationError
 
 from leader_hints.cli.admin_client import AdminServerError, ask, parse_admin, token_option
 from leader_hints.errors import ConfigurationError
-from leader_hints.faults.fault import Action, Error, Fault, Hint, problems
+from leader_hints.faults.fault import Action, Error, Fault, Hint
+from leader_hints.faults.problems import problems
 
 _NOT_FOUND: Final = 404
 _ADMIN: Final = click.option(
@@ -78,7 +79,7 @@ def begin(admin: str, token: str | None, **values: Any) -> None:
             }
         )
     except ValidationError as error:
-        raise ConfigurationError(*problems(error)) from None
+        raise ConfigurationError(*problems(error, "fault")) from None
     body = asked.model_dump_json(exclude_defaults=True).encode()
     click.echo(_ask(admin, "POST", "", body, token)["number"])
 

@@ -24,7 +24,7 @@ from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import load_settings, yaml_problem
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
-from leader_hints.faults.fault import problems as fault_problems
+from leader_hints.faults.problems import problems
 from leader_hints.faults.scenario import Scenario
 from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.local import LocalSettings
@@ -242,7 +242,7 @@ def read_scenario(file: Path) -> Scenario:
         return Scenario.model_validate(value)
     except ValidationError as error:
         raise ConfigurationError(
-            *(f"{file}: {problem}" for problem in fault_problems(error))
+            *(f"{file}: {problem}" for problem in problems(error, "scenario"))
         ) from None
 
 

@@ -243,12 +243,14 @@ class Starting:
     """The process begins. ``version``: of the proxy; ``hints``: the mode of all routes.
 
     ``config``: the file with settings, "" without one. ``routes``: LISTEN=UPSTREAM of each.
+    ``workers``: how many processes serve clients' connections; 1: this one does.
     """
 
     version: str
     hints: str
     config: str
     routes: tuple[str, ...]
+    workers: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,11 +13,9 @@ from pydantic import (
     BaseModel,
     ConfigDict,
     Field,
-    ValidationError,
     field_validator,
     model_validator,
 )
-from pydantic_core import ErrorDetails
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -249,16 +247,3 @@ def hint_for(kind: Hint, route: Route, topic: Topic, partition: int) -> LeaderHi
 def _hint(route: Route, leader: Leader) -> LeaderHint | None:
     endpoint = route.endpoint(leader.node)
     return None if endpoint is None else LeaderHint(leader.node, leader.epoch, endpoint)
-
-
-def problems(error: ValidationError) -> list[str]:
-    """Return what is wrong with a fault, a line for each problem."""
-    return [
-        f"{'.'.join(map(str, problem['loc'])) or 'fault'}: {_reason(problem)}"
-        for problem in error.errors(include_url=False)
-    ]
-
-
-def _reason(problem: ErrorDetails) -> str:
-    # A rule of this file says all that there is to say.
-    return str(problem["ctx"]["error"]) if problem["type"] == "value_error" else problem["msg"]

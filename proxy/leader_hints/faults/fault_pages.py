@@ -5,7 +5,8 @@ from typing import Final
 
 from pydantic import ValidationError
 
-from leader_hints.faults.fault import Fault, Faults, problems
+from leader_hints.faults.fault import Fault, Faults
+from leader_hints.faults.problems import problems
 from leader_hints.net.admin.admin import TEXT, Reply, Request, json_reply
 
 PATH: Final = "/faults"
@@ -60,7 +61,7 @@ class FaultPages:
         try:
             fault = Fault.model_validate_json(body)
         except ValidationError as error:
-            return json_reply(400, {"error": "; ".join(problems(error))})
+            return json_reply(400, {"error": "; ".join(problems(error, "fault"))})
         routes = self._routes()
         if unknown := sorted(fault.routes.difference(routes)):
             there_are = ", ".join(sorted(routes)) or "none yet"

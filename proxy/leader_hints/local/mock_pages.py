@@ -10,6 +10,7 @@ import trio
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from leader_hints.errors import BrokerError
+from leader_hints.faults.problems import problems
 from leader_hints.net.admin.admin import TEXT, Reply, Request, json_reply
 
 _LEADERS: Final = "/mock/leaders"
@@ -73,11 +74,7 @@ class MockPages:
             await self._do(lambda: self._mock.set_running(asked.node, running=asked.running))
             return json_reply(200, asked.model_dump())
         except ValidationError as error:
-            wrong = [
-                f"{'.'.join(map(str, problem['loc'])) or 'body'}: {problem['msg']}"
-                for problem in error.errors(include_url=False)
-            ]
-            return json_reply(400, {"error": "; ".join(wrong)})
+            return json_reply(400, {"error": "; ".join(problems(error, "body"))})
         except BrokerError as error:
             return json_reply(400, {"error": str(error)})
 

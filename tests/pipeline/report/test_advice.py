@@ -186,6 +186,14 @@ def test_what_gains_most_comes_first() -> None:
     ]
 
 
+def test_an_upgrade_for_hints_on_fetch_alone_says_so() -> None:
+    old = _software("kafka-python", "2.0.2", cannot=9, clients=1, upgrade_to="3.0", lost_day_ms=7.0)
+    told = _advise({"gain_day_ms": None}, software=[old])
+    assert [step.what for step in told.steps] == [
+        "Upgrade kafka-python 2.0.2 to 3.0 or newer, for hints on Fetch alone"
+    ]
+
+
 def test_hints_that_have_been_turned_on_since_are_not_advised() -> None:
     before = row(listings.DAYS, day="2026-01-01", observed_ms=5.0)
     quiet = row(listings.DAYS, day="2026-01-03", episodes=None, observed_ms=None)

@@ -103,13 +103,16 @@ def test_upgrades_are_reckoned_by_clients_of_the_same_cluster_that_have_hints(
     # Of nobody in this cluster is a recovery with a hint known.
     alone = {**old, "cluster": "c2", "software": "sarama", "software_version": "1"}
     rows += [_row(200.0, 0, **alone)]
+    # No version of it uses hints on Produce.
+    on_fetch = {**old, "software": "kafka-python", "software_version": "2.0.2"}
+    rows += [_row(100.0, 0, **on_fetch)]
     names = columns.RECOVERIES.schema.fieldNames()
     frame = spark.createDataFrame(
         [tuple(row.get(name) for name in names) for row in rows], columns.RECOVERIES.schema
     )
     tables = _tables(spark, frame)
     hours = hourly(tables).persist()
-    newest, oldest, sarama = software(hours, tables).collect()
+    newest, oldest, sarama, kafka_python = software(hours, tables).collect()
     (total,) = cost(hours, tables).collect()
 
     assert (newest["software_version"], newest["cannot"]) == ("3.9.1", 0)
@@ -120,11 +123,12 @@ def test_upgrades_are_reckoned_by_clients_of_the_same_cluster_that_have_hints(
     assert oldest["upgrade_day_ms"] == pytest.approx(4 * 0.75 * (200 - 20))
     assert oldest["upgrade_low_ms"] < oldest["upgrade_day_ms"] < oldest["upgrade_high_ms"]
     assert (sarama["software"], sarama["upgrade_day_ms"]) == ("sarama", None)
+    assert (kafka_python["cannot"], kafka_python["upgrade_day_ms"]) == (1, None)
 
     kinds = {name: total[name] for name in ("hinted", "observed", "missed", "cannot")}
-    assert kinds == {"hinted": 30, "observed": 0, "missed": 10, "cannot": 6}
+    assert kinds == {"hinted": 30, "observed": 0, "missed": 10, "cannot": 7}
     # Each hour is an observation, also those of the day in which there was nothing.
-    by_hour = [30 * 20.0 + 10 * 500.0 + 200 + 40 + 200, 200.0, 200.0, 200.0, *[0.0] * 20]
+    by_hour = [30 * 20.0 + 10 * 500.0 + 200 + 40 + 200 + 100, 200.0, 200.0, 200.0, *[0.0] * 20]
     mean = sum(by_hour) / 24
     variance = sum((lost - mean) ** 2 for lost in by_hour) / 23 * 24
     assert total["lost_day_ms"] == pytest.approx(sum(by_hour))

@@ -8,6 +8,7 @@ import java.util.List;
 import java.util.Locale;
 import java.util.Map;
 import java.util.Properties;
+import java.util.Set;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
@@ -17,6 +18,7 @@ import org.apache.kafka.clients.admin.UpdateFeaturesOptions;
 import org.apache.kafka.clients.consumer.AcknowledgeType;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaShareConsumer;
+import org.apache.kafka.common.TopicIdPartition;
 import org.apache.kafka.common.config.ConfigResource;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -113,6 +115,7 @@ final class ShareClients {
             ByteArrayDeserializer bytes = new ByteArrayDeserializer();
             try (KafkaShareConsumer<byte[], byte[]> consumer =
                     new KafkaShareConsumer<>(properties, bytes, bytes)) {
+                consumer.setAcknowledgementCommitCallback(this::noteRefused);
                 consumer.subscribe(List.of(options.get("topic")));
                 write("\"event\":\"started\"");
                 while (!stopping) {
@@ -123,6 +126,19 @@ final class ShareClients {
                     }
                     consumer.commitSync();
                 }
+            }
+        }
+
+        /** Write to the log which acknowledgements were refused: these records are read again. */
+        private void noteRefused(Map<TopicIdPartition, Set<Long>> offsets, Exception error) {
+            if (error != null) {
+                offsets.forEach(
+                        (where, refused) ->
+                                refused.forEach(
+                                        offset ->
+                                                System.err.printf(
+                                                        "refused %d %d %s%n",
+                                                        where.partition(), offset, error)));
             }
         }
 
