@@ -22,6 +22,24 @@ async def _ask(client: trio.SocketStream) -> bytes:
     return await exchange(client, messages.api_versions_request(7), 1)
 
 
+async def _ended_first(clients: list[trio.SocketStream]) -> tuple[trio.SocketStream, bool]:
+    """Return which of some clients that say nothing ends first, and whether it is reset."""
+    ended: list[tuple[trio.SocketStream, bool]] = []
+    async with trio.open_nursery() as nursery:
+
+        async def wait(client: trio.SocketStream) -> None:
+            try:
+                assert not await client.receive_some()
+                ended.append((client, False))
+            except trio.BrokenResourceError:
+                ended.append((client, True))
+            nursery.cancel_scope.cancel()
+
+        for client in clients:
+            nursery.start_soon(wait, client)
+    return ended[0]
+
+
 def _settings_with_workers(upstream: Address, **values: Any) -> Settings:
     return _settings((ANY, upstream), workers=2, **values)
 
@@ -51,9 +69,17 @@ async def test_a_worker_that_ends_is_started_again_and_its_clients_notice(log: L
             for client in clients:
                 await _ask(client)
             process = log.events("worker_began")[0]["process"]
+            # What is handed over from now on it never gets; the next one comes to the other worker.
+            os.kill(process, signal.SIGSTOP)
+            silent = [await _connect(address) for _ in range(2)]
             os.kill(process, signal.SIGKILL)
             (ended,) = await until_true(lambda: log.events("worker_ended"))
-            assert (ended["links"], ended["reason"]) == (_LINKS // 2, "signal 9")
+            assert (ended["links"], ended["reason"]) == (_LINKS // 2 + 1, "signal 9")
+            lost, is_reset = await _ended_first(silent)
+            # franz-go gives up at an end before the first answer.
+            assert is_reset
+            silent.remove(lost)
+            assert await _ask(silent[0])
             gone = 0
             for client in clients:
                 try:

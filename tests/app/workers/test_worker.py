@@ -19,6 +19,7 @@ from leader_hints.core.workers.messages import (
     Message,
     WorkerReady,
 )
+from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.pump import turns
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.workers.channel import Channel
@@ -57,6 +58,8 @@ class _Parent:
         """Send a message with a socket beside it; return the other end of that."""
         ours, theirs = socket_pair(tcp=True)
         ours.settimeout(_SECONDS)
+        if isinstance(message, ClientCame):
+            theirs.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
         self.channel.send(message, theirs)
         return ours
 
@@ -124,3 +127,21 @@ async def test_messages_come_where_they_cannot_end_a_turn(monkeypatch: pytest.Mo
     one = _Worker(monkeypatch)
     async with one.running():
         await one.gets_client(2)
+
+
+async def test_a_client_that_was_taken_over_is_not_reset_at_its_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = _Worker(monkeypatch)
+    async with one.running():
+        client = await one.gets_client(2)
+        broker = await one.gets_broker(2)
+        client.sendall(messages.api_versions_request(7))
+        await trio.to_thread.run_sync(broker.recv, 1000)
+        answer = messages.api_versions_response(7, 3, {0: 9, 1: 16})
+        broker.sendall(answer)
+        broker.close()
+        got = b""
+        while some := await trio.to_thread.run_sync(client.recv, 1000):
+            got += some
+        assert got == answer

@@ -15,6 +15,7 @@ from leader_hints.core.hints.recovery import Recovery
 from leader_hints.core.route import Route
 from leader_hints.core.workers import messages as said
 from leader_hints.net.brokers.reachability import Reach
+from leader_hints.net.clients.reset import reset_when_closed
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.net.workers.parent_side import OpenLink, ParentSide
@@ -105,6 +106,8 @@ class Workers:
         if worker is None:
             return False
         number = self._side.links.begin(route, worker)
+        # If that ends before it has taken the client the system closes it.
+        reset_when_closed(client)
         sock = socket.socket(fileno=client.socket.detach())
         worker.send(said.ClientCame(number, route.name), sock)
         return True

@@ -27,7 +27,7 @@ from leader_hints.core.workers.messages import Begin, FromWorker, Message, ToWor
 from leader_hints.core.workers.shares import share
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.own_connections import Made
-from leader_hints.net.clients.reset import turn_away
+from leader_hints.net.clients.reset import end_when_closed, turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump
@@ -207,6 +207,7 @@ class _Worker:
             listen = self._table.bound.get(came.route, "")
             self._side.emit(AcceptFailed(listen=listen, error="too many open files"))
             return
+        end_when_closed(client)
         stream = trio.SocketStream(trio.socket.from_stdlib_socket(client))
         self._nursery.start_soon(self._join, self._routes[came.route], stream, came.link)
 

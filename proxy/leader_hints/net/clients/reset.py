@@ -11,6 +11,7 @@ import trio
 
 #: Of SO_LINGER: what has it is reset when it is closed.
 RESETS = struct.pack("ii", 1, 0)
+_ENDS = struct.pack("ii", 0, 0)
 
 
 def reset_when_closed(client: trio.abc.AsyncResource) -> None:
@@ -23,6 +24,12 @@ def reset_when_closed(client: trio.abc.AsyncResource) -> None:
     if isinstance(client, trio.SocketStream):
         with contextlib.suppress(OSError):
             client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+
+
+def end_when_closed(client: socket.socket) -> None:
+    """Undo :func:`reset_when_closed`: who has the client now sees to how it ends."""
+    with contextlib.suppress(OSError):
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _ENDS)
 
 
 async def turn_away(client: trio.SocketStream) -> None:
