@@ -620,6 +620,19 @@ def test_whatever_comes_records_are_there_or_another_broker_is_named(
     assert budget.used == 0
 
 
+@_EACH
+def test_the_rack_is_read_from_a_request_that_comes_in_parts(
+    release: str, asked: int, sent: int
+) -> None:
+    """It stands last, behind all partitions; librdkafka and sarama name all in each request."""
+    scene = Scene(release, asked, sent)
+    many = [(partition, 0, b"") for partition in range(400)]
+    scene.fetch(many, range(900, 40_000, 900))
+    assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]
+    scene.driven.link.close()
+    assert scene.driven.budget.used == 0
+
+
 def test_a_broker_of_which_it_is_not_known_which_it_is_names_none() -> None:
     scene = Scene()
     scene.route.broker.node = None

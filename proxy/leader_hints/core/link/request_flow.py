@@ -325,7 +325,8 @@ class RequestFlow(Flow):
     def _fetch(
         self, frame: memoryview, length: int, policy: RequestPolicy, correlation_id: int
     ) -> bool:
-        if policy.places and self._client.rack is None and len(frame) == length:
+        lacks_rack = policy.places and self._client.rack is None
+        if lacks_rack and len(frame) == length:
             self._client.locate(frame)
         if policy.recoded:
             if len(frame) < length:
@@ -333,11 +334,12 @@ class RequestFlow(Flow):
                 return False
             return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
         request = None
+        # The rack stands last, and some name all their partitions in each request.
+        reads = policy.follows_session or lacks_rack
+        if reads and len(frame) < length and self._begin_gather(frame, length):
+            return False
         if policy.follows_session:
-            if len(frame) == length:
-                request = self._copy(frame)
-            elif self._begin_gather(frame, length):
-                return False
+            request = self._copy(frame) if len(frame) == length else None
         elif policy.unhinted is not None:
             request = self._copy(frame)
         if self._client.id is None and len(frame) == length:
