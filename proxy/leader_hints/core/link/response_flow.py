@@ -229,13 +229,9 @@ class ResponseFlow(Flow):
             self._gather.exchange = exchange
             self.unfinished = len(frame) == length
             return True
-        self._leave_in(scan, frame)
+        self._placement.leave_in(scan)
+        self._place(frame, 0)
         return False
-
-    def _leave_in(self, scan: PreferredReplicaScan, begun: memoryview) -> None:
-        """Have no records taken out of a response that cannot be kept, of which this has come."""
-        scan.cuts = None
-        self._place(begun, 0)
 
     def _place(self, piece: memoryview, begin: int) -> None:
         """See more of a frame before it goes on: from ``begin`` on."""
@@ -535,13 +531,14 @@ class ResponseFlow(Flow):
         exchange = gather.exchange
         assert exchange is not None
         begun, outcome = gather.memory[: gather.filled], None
-        if self._placing is not None and self._placing.cuts is not None:
-            self._leave_in(self._placing, begun)
-            if (reader := reader_of(exchange)) is not None:
-                outcome = reader(self._notes, exchange, begun, gather.size)
-        else:
-            self._place(begun, 0)
+        left_in = self._placing is not None and self._placing.cuts is not None
+        if left_in and self._placing is not None:
+            self._placement.leave_in(self._placing)
+        self._place(begun, 0)
+        if not left_in:
             self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
+        elif (reader := reader_of(exchange)) is not None:
+            outcome = reader(self._notes, exchange, begun, gather.size)
         self._skip = gather.size - gather.filled
         pieces = self._take_turn(self._becoming(outcome, exchange, begun, gather.size))
         if self._gather is not None:

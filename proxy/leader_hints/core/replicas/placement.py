@@ -70,19 +70,29 @@ class Placement:
         """Look at a Fetch response of ``length`` bytes that begins with ``frame``.
 
         Return what is to see the rest of it, if that is of interest. Where that is to take records
-        out it has seen nothing yet: the response must be whole, and then goes to :meth:`take_out`.
+        out it has seen nothing yet: the response goes to :meth:`take_out` once it is whole, or to
+        :meth:`leave_in`.
         """
-        rack, route = self._link.client.rack, self._link.route
-        mode = route.closest_replica
+        rack, mode = self._link.client.rack, self._link.route.closest_replica
         if not rack or mode is Mode.OFF:
             return None
-        broker = route.broker
-        view, node, own = broker.view, broker.node, self._own_rack()
-        places = own, self._known_rack(rack)
-        route.rack_traffic.read[places] += length
         if self._read is None:
             self._read = BytesRead()
-        self._read.size += length
+        scan = self._scan(exchange, length, rack, mode)
+        if scan is not None and scan.cuts is not None:
+            return scan
+        self._count(length, report=scan is not None)
+        if scan is None:
+            return None
+        scan.see(frame, 0)
+        return None if scan.done else scan
+
+    def _scan(
+        self, exchange: Exchange, length: int, rack: str, mode: Mode
+    ) -> PreferredReplicaScan | None:
+        """Return what is to see a response of so many bytes, if it is looked at."""
+        route, own = self._link.route, self._own_rack()
+        view, node = route.broker.view, route.broker.node
         if view is None or node is None:
             return None
         now = view.now
@@ -94,38 +104,43 @@ class Placement:
         due = now >= self._again_at
         if not (due or self._row) and (mode is Mode.ON or rack == own):
             return None
-        if self._read.due(now):
-            self._report_read()
         if due:
             self._row = _IN_A_ROW
             self._again_at = now + self._pause
             self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
         self._row = max(self._row - 1, 0)
         version = exchange.recoded or exchange.policy.sent
-
-        asked = AskedEpochs(exchange, route.sessions, view)
+        asked, places = AskedEpochs(exchange, route.sessions, view), (own, self._known_rack(rack))
 
         def place(offered: Offered) -> int:
             return self._place(offered, asked, view, node, places, now)
 
         takes_out = mode is Mode.ON and rack != own and comes_back(self._link.client.software)
-        scan = PreferredReplicaScan(version, length, place, takes_out=takes_out)
-        if takes_out:
-            if self._taken_out is None:
-                self._taken_out = TakenOut()
-            return scan
-        scan.see(frame, 0)
-        return None if scan.done else scan
+        if takes_out and self._taken_out is None:
+            self._taken_out = TakenOut()
+        return PreferredReplicaScan(version, length, place, takes_out=takes_out)
+
+    def _count(self, size: int, *, report: bool) -> None:
+        """Count bytes that the client gets, and ``report`` what was read, if that is due."""
+        assert self._read is not None
+        route = self._link.route
+        places = self._own_rack(), self._known_rack(self._link.client.rack or "")
+        route.rack_traffic.read[places] += size
+        self._read.size += size
+        if report and route.broker.view is not None and self._read.due(route.broker.view.now):
+            self._report_read()
 
     def take_out(self, scan: PreferredReplicaScan, frame: memoryview) -> memoryview:
         """Look at a whole response; return it without records for which a replica is named."""
         scan.see(frame, 0)
         left = without(frame, scan.cuts or ())
-        if (less := len(frame) - len(left)) and self._read is not None:
-            places = self._own_rack(), self._known_rack(self._link.client.rack or "")
-            self._link.route.rack_traffic.read[places] -= less
-            self._read.size -= less
+        self._count(len(left), report=True)
         return left
+
+    def leave_in(self, scan: PreferredReplicaScan) -> None:
+        """Have no records taken out of a response that cannot be kept until it is whole."""
+        scan.cuts = None
+        self._count(scan.size, report=True)
 
     def close(self) -> None:
         """Report what was read since the last report: the link ends."""
