@@ -1,6 +1,7 @@
 import contextlib
 import itertools
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from leader_hints.apis.fetch_request import (
     SMALL,
     Asker,
+    ask_at_once,
     read_asked,
     read_asker,
     read_changes,
@@ -99,6 +101,15 @@ def test_reads_the_rack_of_consumers(entity: Entity, client_id: str | None) -> N
         replica = -1 if entity.replica_state == type(entity.replica_state)() else 0
     frame = memoryview(request_frame(entity, 5, client_id))
     assert read_rack(frame) == ("" if replica >= 0 else entity.rack_id)
+
+
+@given(_REQUESTS, st.none() | st.text(max_size=200))
+def test_what_is_to_be_answered_at_once_has_nothing_else_changed(
+    entity: Entity, client_id: str | None
+) -> None:
+    changed = bytearray(request_frame(entity, 5, client_id))
+    ask_at_once(memoryview(changed))
+    assert changed == request_frame(replace(entity, max_wait=timedelta()), 5, client_id)
 
 
 def test_a_rack_behind_very_many_topics_is_not_looked_for() -> None:

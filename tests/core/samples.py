@@ -2,6 +2,7 @@
 
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
+from datetime import timedelta
 
 from kio.schema.errors import ErrorCode
 
@@ -115,8 +116,9 @@ def fetch_request(
     replica_id: int = -1,
     client_id: str | None = "c",
     rack: str = "",
+    wait: int = 0,
 ) -> bytes:
-    """Return a Fetch request: leader epoch by topic and partition."""
+    """Return a Fetch request: leader epoch by topic and partition; ``wait``: in milliseconds."""
     kind = request_type(ApiKey.FETCH, version)
     topic_kind = element(kind, "topics")
     partition_kind = element(topic_kind, "partitions")
@@ -134,10 +136,12 @@ def fetch_request(
         )
         for (topic, partition), epoch in asked.items()
     )
-    values: dict[str, object] = {"replica_id": replica_id}
-    if version >= 15:
+    values: dict[str, object] = {"max_wait": timedelta(milliseconds=wait)}
+    if version < 15:
+        values["replica_id"] = replica_id
+    else:
         state = type(plain(kind).replica_state)
-        values = {"replica_state": plain(state, replica_id=replica_id)}
+        values |= {"replica_state": plain(state, replica_id=replica_id)}
     if version >= 7:
         forgotten_kind = element(kind, "forgotten_topics_data")
         values |= {"session_id": session[0], "session_epoch": session[1]}

@@ -268,6 +268,20 @@ def read_asker(frame: memoryview) -> Asker:
     return Asker(replica_id >= 0, _FIXED.unpack_from(frame, at)[-1] <= INITIAL_EPOCH)
 
 
+def ask_at_once(frame: memoryview) -> None:
+    """Have a request, which has begun, answered at once, with what there is, or with nothing.
+
+    :raises WireError: too little of it is there, or its header is not well formed.
+    """
+    header = read_request_header(frame)
+    reader = Reader(frame, header.body)
+    if header.version < _REPLICA_STATE_FROM:
+        reader.skip(_INT32.size)
+    at = reader.at
+    reader.skip(_FIXED.size)
+    _INT32.pack_into(frame, at, 0)
+
+
 def read_rack(frame: memoryview) -> str:
     """Return the rack that a whole request of v11 to v17 names; "": none, or a replica asks.
 

@@ -6,6 +6,7 @@ KIP-392: "Fetch from a follower" - the field stands in every response of v11 and
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import pytest
 from hypothesis import given, settings
@@ -23,7 +24,12 @@ from leader_hints.core.replicas.bytes_read import EVERY
 from leader_hints.core.replicas.closest_replica import Outcome
 from leader_hints.core.replicas.named_replicas import PAUSE
 from leader_hints.core.replicas.racks import Racks
-from tests.apis.messages import read_response_frame, response_type
+from tests.apis.messages import (
+    read_request_frame,
+    read_response_frame,
+    request_type,
+    response_type,
+)
 from tests.core.brokers import BROKERS, CLUSTER, NAMES, names_before, route_before
 from tests.core.conversation import decide
 from tests.core.links import Driven
@@ -148,7 +154,9 @@ class Scene:
         self._correlation += 1
         asked = {(self.topics(self.asked)[0], p): self.epoch for p, _, _ in partitions}
         self.driven.to_client.clear()
-        self.driven.up(fetch_request(self.asked, self._correlation, asked, rack=self.rack), up)
+        self.driven.up(
+            fetch_request(self.asked, self._correlation, asked, rack=self.rack, wait=500), up
+        )
         self.driven.down(self.answer(self.sent, partitions, answered or {}, offsets=offsets), down)
         return bytes(self.driven.to_client)
 
@@ -472,6 +480,39 @@ def test_kafka_python_gets_no_records_beside_a_named_replica(
     assert not scene.driven.not_understood
     scene.driven.link.close()
     assert scene.driven.budget.used == 0
+
+
+def _waits(scene: Scene) -> int:
+    """For how many milliseconds the broker may wait for records, by the last request."""
+    kind = request_type(ApiKey.FETCH, scene.sent)
+    _, read = read_request_frame(kind, bytes(scene.driven.to_broker))
+    return int(read.max_wait / timedelta(milliseconds=1))
+
+
+@_BY_NAME
+@pytest.mark.parametrize("cuts", [(), range(60, 2000, 60)], ids=["whole", "in parts"])
+def test_kafka_python_does_not_wait_for_records_that_it_would_not_get(
+    release: str, asked: int, sent: int, cuts: Sequence[int]
+) -> None:
+    """A broker that names a replica answers at once (ReplicaManager.fetchMessages)."""
+    scene = Scene(release, asked, sent, software=_KAFKA_PYTHON)
+    many = [(0, 0, b""), *((partition, 0, b"") for partition in range(2, 40))]
+    waits = []
+    for partitions in (many, many, [], many):
+        scene.driven.to_broker.clear()
+        scene.fetch(partitions, cuts)
+        waits.append(_waits(scene))
+    # Where none was named the next request waits: nobody is to ask again and again.
+    assert (waits[0] > 0, waits[1], waits[2], waits[3] > 0) == (True, 0, 0, True)
+
+
+def test_after_the_switch_kafka_python_waits_again() -> None:
+    scene = Scene("2.8", 12, 12, software=_KAFKA_PYTHON)
+    scene.fetch(_RECORDS)
+    scene.route.switch(Mode.OFF)
+    scene.driven.to_broker.clear()
+    scene.fetch(_RECORDS)
+    assert _waits(scene) > 0
 
 
 def test_what_kafka_python_has_not_read_at_the_replica_it_gets_from_the_leader() -> None:

@@ -29,6 +29,8 @@ class LinkClient:
     ApiVersions it is taken for one that was offered raised versions on another link, if it uses
     them. ``is_proxy``: it is a proxy like this one. ``rack``: in which it is, by its first Fetch
     request that could be read; ``None`` before that, "" where it names none, or is a replica.
+    ``sent_away``: its last Fetch response named a replica, from which it comes back: so its next
+    request need not wait here for records, which it would not get.
     """
 
     __slots__ = (
@@ -39,6 +41,7 @@ class LinkClient:
         "is_proxy",
         "principal",
         "rack",
+        "sent_away",
         "software",
     )
 
@@ -53,6 +56,7 @@ class LinkClient:
         self.hint_forms = KIP_951
         self.is_proxy = False
         self.rack: str | None = None
+        self.sent_away = False
 
     @property
     def known_as(self) -> Client:

@@ -5,10 +5,11 @@ Tested in ``tests/core/link/test_link_recoded.py``.
 
 import struct
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import ClassVar
 
 from leader_hints.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
-from leader_hints.apis.fetch_request import read_in_steps, write_request
+from leader_hints.apis.fetch_request import ask_at_once, read_in_steps, write_request
 from leader_hints.apis.fetch_response import TOPIC_IDS_FROM
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.metadata_older import AskedById
@@ -333,6 +334,11 @@ class RequestFlow(Flow):
                 self._gather_anyway(frame, length)
                 return False
             return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
+        if policy.places and self._client.sent_away:
+            self._client.sent_away = False
+            # If too little of it is there it waits for records.
+            with suppress(WireError):
+                ask_at_once(frame)
         request = None
         # The rack stands last, and some name all their partitions in each request.
         reads = policy.follows_session or lacks_rack
@@ -371,6 +377,9 @@ class RequestFlow(Flow):
                     return None
             if policy.rackless is not None and not request.rack:
                 policy = policy.rackless
+            if policy.places and self._client.sent_away:
+                self._client.sent_away = False
+                request = request._replace(max_wait=0)
             sent = policy.sent
             exchange = Exchange(correlation_id, policy)
             if sent < TOPIC_IDS_FROM:

@@ -197,8 +197,10 @@ class Placement:
             return NONE
         # More may be there to be named: at once.
         self._again_at, self._pause = now, _LOOK_AGAIN
-        if self._taken_out is not None and offered.size and offered.position is not None:
-            self._taken_out.note(name, offered.partition, offered.position, now)
+        if self._taken_out is not None:
+            self._link.client.sent_away = True
+            if offered.size and offered.position is not None:
+                self._taken_out.note(name, offered.partition, offered.position, now)
         return chosen
 
     def _lately(self, offered: Offered, name: str, view: LeaderView, now: float) -> Collection[int]:
