@@ -129,6 +129,8 @@ def test_franz_go_leaves_a_follower_that_is_gone_when_its_recheck_is_due(
 ) -> None:
     """Before that nothing moves it but another leader epoch: `move` in its source.go."""
     topic = new_topic("closest-recheck")
+    # It is known which broker the follower is, once it leads something.
+    admin.move_leader(new_topic("closest-led"), to=CLOSE)
     fleet = _fleet(cluster, tmp_path)
     with fleet.proxies:
         producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
