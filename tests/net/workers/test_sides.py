@@ -79,6 +79,16 @@ def _move(hall: Hall, epoch: int = 6, leader: int = 2) -> None:
         pass
 
 
+def _moved() -> tuple[Hall, Seat]:
+    """Both sides, with a worker that has heard that the partition has another leader."""
+    hall = _hall()
+    hall.meet()
+    _move(hall)
+    seat = hall.seat(1)
+    hall.exchange()
+    return hall, seat
+
+
 # What a worker gets to know.
 
 
@@ -288,11 +298,7 @@ async def test_a_client_without_names_for_its_ids_is_withheld_them_everywhere() 
 
 
 async def test_a_hint_that_is_known_comes_at_once(mock_clock: MockClock) -> None:
-    hall = _hall()
-    hall.meet()
-    _move(hall)
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _moved()
     link = seat.link()
     assert seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH)) is None
     assert seat.side.holds.waiting.is_set()
@@ -399,11 +405,7 @@ async def test_where_hints_are_only_counted_nothing_waits(mock_clock: MockClock)
 
 
 async def test_a_route_that_was_switched_meanwhile_gives_no_hint(mock_clock: MockClock) -> None:
-    hall = _hall()
-    hall.meet()
-    _move(hall)
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _moved()
     link = seat.link()
     seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
     # The worker does not know yet.
@@ -418,11 +420,7 @@ async def test_a_route_that_was_switched_meanwhile_gives_no_hint(mock_clock: Moc
 async def test_what_a_response_reserves_is_given_back_once_it_was_reported(
     mock_clock: MockClock,
 ) -> None:
-    hall = _hall()
-    hall.meet()
-    _move(hall)
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _moved()
     given: list[int] = []
 
     class Account:
@@ -633,11 +631,7 @@ async def test_where_nothing_is_read_what_clients_cause_is_left_out_and_counted(
 
 async def test_where_nothing_is_read_errors_go_on_and_are_counted_as_lost() -> None:
     """After 64 MB of them, 3,500 responses of 500 failed partitions, the worker ended."""
-    hall = _hall()
-    hall.meet()
-    _move(hall)
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _moved()
     link = seat.link()
     hall.exchange()
     seat.crowded = True

@@ -329,16 +329,16 @@ class RequestFlow(Flow):
         lacks_rack = policy.places and self._client.rack is None
         if lacks_rack and len(frame) == length:
             self._client.locate(frame)
-        if policy.recoded:
-            if len(frame) < length:
-                self._gather_anyway(frame, length)
-                return False
-            return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
         if policy.places and self._client.sent_away:
             self._client.sent_away = False
             # If too little of it is there it waits for records.
             with suppress(WireError):
                 ask_at_once(frame)
+        if policy.recoded:
+            if len(frame) < length:
+                self._gather_anyway(frame, length)
+                return False
+            return self._recode(frame, lambda own: self._recode_fetch(own, policy, correlation_id))
         request = None
         # The rack stands last, and some name all their partitions in each request.
         reads = policy.follows_session or lacks_rack
@@ -377,9 +377,6 @@ class RequestFlow(Flow):
                     return None
             if policy.rackless is not None and not request.rack:
                 policy = policy.rackless
-            if policy.places and self._client.sent_away:
-                self._client.sent_away = False
-                request = request._replace(max_wait=0)
             sent = policy.sent
             exchange = Exchange(correlation_id, policy)
             if sent < TOPIC_IDS_FROM:

@@ -515,8 +515,7 @@ class ResponseFlow(Flow):
         ):
             # The beginning of one that is recoded may do. It is read whenever what there is of it
             # has doubled, so that all times together cost no more than two.
-            reader = reader_of(exchange)
-            outcome = reader and reader(self._notes, exchange, frame, gather.size)
+            outcome = self._read(exchange, frame, gather.size)
         else:
             return []
         if isinstance(outcome, Gather):
@@ -527,18 +526,21 @@ class ResponseFlow(Flow):
         self._skip = gather.size - gather.filled
         return self._take_turn(self._becoming(outcome, exchange, frame, gather.size))
 
+    def _read(self, exchange: Exchange, frame: memoryview, length: int) -> Outcome:
+        reader = reader_of(exchange)
+        return reader and reader(self._notes, exchange, frame, length)
+
     def _let_go(self, gather: GatheredFrame) -> Pieces:
         exchange = gather.exchange
         assert exchange is not None
-        begun, outcome = gather.memory[: gather.filled], None
-        left_in = self._placing is not None and self._placing.cuts is not None
-        if left_in and self._placing is not None:
-            self._placement.leave_in(self._placing)
-        self._place(begun, 0)
-        if not left_in:
+        begun, placing, outcome = gather.memory[: gather.filled], self._placing, None
+        if placing is not None and placing.cuts is not None:
+            self._placement.leave_in(placing)
+            self._place(begun, 0)
+            outcome = self._read(exchange, begun, gather.size)
+        else:
+            self._place(begun, 0)
             self._follow(self._notes.over_budget(exchange, begun, gather.size, gather.scan))
-        elif (reader := reader_of(exchange)) is not None:
-            outcome = reader(self._notes, exchange, begun, gather.size)
         self._skip = gather.size - gather.filled
         pieces = self._take_turn(self._becoming(outcome, exchange, begun, gather.size))
         if self._gather is not None:

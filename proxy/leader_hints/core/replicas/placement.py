@@ -78,20 +78,26 @@ class Placement:
             return None
         if self._read is None:
             self._read = BytesRead()
-        scan = self._scan(exchange, length, rack, mode)
+        places = self._places(rack)
+        scan = self._scan(exchange, length, rack, mode, places)
         if scan is not None and scan.cuts is not None:
             return scan
-        self._count(length, report=scan is not None)
+        self._count(length, places)
         if scan is None:
             return None
+        self._report_if_due()
         scan.see(frame, 0)
         return None if scan.done else scan
 
+    def _places(self, rack: str) -> tuple[str, str]:
+        """Return the rack of the route's broker, and that under which the client's is counted."""
+        return self._own_rack(), self._known_rack(rack)
+
     def _scan(
-        self, exchange: Exchange, length: int, rack: str, mode: Mode
+        self, exchange: Exchange, length: int, rack: str, mode: Mode, places: tuple[str, str]
     ) -> PreferredReplicaScan | None:
         """Return what is to see a response of so many bytes, if it is looked at."""
-        route, own = self._link.route, self._own_rack()
+        route, own = self._link.route, places[0]
         view, node = route.broker.view, route.broker.node
         if view is None or node is None:
             return None
@@ -110,7 +116,7 @@ class Placement:
             self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
         self._row = max(self._row - 1, 0)
         version = exchange.recoded or exchange.policy.sent
-        asked, places = AskedEpochs(exchange, route.sessions, view), (own, self._known_rack(rack))
+        asked = AskedEpochs(exchange, route.sessions, view)
 
         def place(offered: Offered) -> int:
             return self._place(offered, asked, view, node, places, now)
@@ -120,27 +126,34 @@ class Placement:
             self._taken_out = TakenOut()
         return PreferredReplicaScan(version, length, place, takes_out=takes_out)
 
-    def _count(self, size: int, *, report: bool) -> None:
-        """Count bytes that the client gets, and ``report`` what was read, if that is due."""
+    def _count(self, size: int, places: tuple[str, str]) -> None:
+        """Count bytes that the client gets."""
         assert self._read is not None
-        route = self._link.route
-        places = self._own_rack(), self._known_rack(self._link.client.rack or "")
-        route.rack_traffic.read[places] += size
+        self._link.route.rack_traffic.read[places] += size
         self._read.size += size
-        if report and route.broker.view is not None and self._read.due(route.broker.view.now):
+
+    def _count_later(self, size: int) -> None:
+        """Count those of a response that had to be kept before it was known what is left of it."""
+        self._count(size, self._places(self._link.client.rack or ""))
+        self._report_if_due()
+
+    def _report_if_due(self) -> None:
+        view = self._link.route.broker.view
+        assert self._read is not None
+        if view is not None and self._read.due(view.now):
             self._report_read()
 
     def take_out(self, scan: PreferredReplicaScan, frame: memoryview) -> memoryview:
         """Look at a whole response; return it without records for which a replica is named."""
         scan.see(frame, 0)
         left = without(frame, scan.cuts or ())
-        self._count(len(left), report=True)
+        self._count_later(len(left))
         return left
 
     def leave_in(self, scan: PreferredReplicaScan) -> None:
         """Have no records taken out of a response that cannot be kept until it is whole."""
         scan.cuts = None
-        self._count(scan.size, report=True)
+        self._count_later(scan.size)
 
     def close(self) -> None:
         """Report what was read since the last report: the link ends."""
