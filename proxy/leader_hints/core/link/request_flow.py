@@ -139,7 +139,7 @@ class RequestFlow(Flow):
                 return bool(self._instead)
             # Its session takes long: it begins again in memory that stays.
         own = self._own(frame)
-        return own is not None and self._step(begin(own))
+        return own is not None and self._step(self._account.in_turn(len(own), begin(own)))
 
     def _own(self, data: memoryview) -> memoryview | None:
         """Return memory that outlives the step; ``None`` where the link may not keep so much."""
