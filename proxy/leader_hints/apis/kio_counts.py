@@ -1,7 +1,7 @@
 """Whether a message can have as many elements as its arrays claim, before kio reads it.
 
 kio takes memory for a whole array at once. Where there is not so much, the process ends: a count of
-five bytes claims 32 GB, and no exception tells of it.
+five bytes claims 32 GB, and there is no exception.
 """
 
 from collections.abc import Callable, Mapping, Sequence
