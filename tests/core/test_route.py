@@ -2,12 +2,13 @@ from collections.abc import Callable
 
 import pytest
 
+from leader_hints.apis.keys import ApiKey
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
-from leader_hints.core.route import Route
+from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.plan import PASS, READ_ONLY, Plan, plan_for
 from tests.core.links import Driven
 from tests.core.samples import (
@@ -73,6 +74,26 @@ def test_links_are_lowered_by_what_another_one_s_broker_has_answered() -> None:
     for link in (old, later):
         link.up(produce_request(10, 1))
         assert link.to_broker == produce_request(9, 1)
+
+
+def test_so_are_links_with_synthetic_ids_where_an_older_broker_comes_back() -> None:
+    """The proxy's own connection may be late, or may not be authenticated any more."""
+    before = {**BROKER_3_6, ApiKey.FETCH: 12, ApiKey.METADATA: 11}
+    by_then = {**before, ApiKey.PRODUCE: 8, ApiKey.FETCH: 11, ApiKey.METADATA: 9}
+    state = BrokerState(
+        maxima=before,
+        plan=plan_for(before),
+        synthetic_plan=plan_for(before, synthetic=True),
+        ids_everywhere=True,
+    )
+    route = Route("r", Mode.ON, RouteConfig(synthesize=True), broker=state)
+    route.broker.lose()
+    asking = Driven(route)
+    asking.up(request(18, 3, 1, **USES_HINTS))
+    asking.down(versions_answer(3, 1, by_then))
+    later = Driven(route)
+    later.up(produce_request(10, 1))
+    assert later.to_broker == produce_request(8, 1)
 
 
 def test_an_older_link_is_lowered_by_what_the_broker_has_answered_since() -> None:

@@ -10,6 +10,7 @@ from kio.serial import entity_reader, entity_writer
 
 from leader_hints.apis.header import FLEXIBLE_FROM, read_request_header
 from leader_hints.apis.keys import ApiKey
+from leader_hints.apis.kio_counts import check_counts
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.writer import frame
@@ -29,6 +30,7 @@ def read_request(request: memoryview) -> Message:
     header = read_request_header(request)
     try:
         kind = load_request_schema(header.key, header.version)
+        check_counts(kind, request[header.body :])
         message, _ = entity_reader(kind)(bytes(request[header.body :]), 0)
     except Exception as error:
         # kio has no class of errors of its own for bytes that are no message.
@@ -44,6 +46,7 @@ def read_response(key: int, version: int, response: memoryview) -> Message:
     try:
         kind = load_response_schema(key, version)
         _, size = entity_reader(kind.__header_schema__)(bytes(response[4:]), 0)
+        check_counts(kind, response[4 + size :])
         message, _ = entity_reader(kind)(bytes(response[4:]), size)
     except Exception as error:
         raise Malformed(f"response {key} v{version}: {error}") from None
@@ -85,7 +88,9 @@ def read_body(key: int, version: int, reader: Reader) -> Message:
     """
     try:
         kind = load_response_schema(key, version)
-        message, _ = entity_reader(kind)(reader.take(reader.end - reader.at), 0)
+        body = reader.take(reader.end - reader.at)
+        check_counts(kind, memoryview(body))
+        message, _ = entity_reader(kind)(body, 0)
     except Exception as error:
         raise Malformed(f"response {key} v{version}: {error}") from None
     return message

@@ -23,14 +23,14 @@ class BrokerState:
     """The broker's versions, its cluster, and which node it is.
 
     The refresher alone writes it, by its own questions to the broker; links only read it, but for
-    ``former_plan``.
+    ``former_plan``, and the ``synthetic_plan`` that goes with it.
 
     ``plan``: by the broker's newest answer to ApiVersions, ``None`` before the first, and after its
     connection was lost; ``former_plan``: the one before that, or by what a link's broker has
-    answered while there is no ``plan``. ``synthetic_plan``: the ``plan`` with
-    synthetic topic ids. ``endpoints``: the cluster's brokers on the route's own listener, by node
-    id; hints take addresses from here only, so that no other listener's leak. ``left``: where nodes
-    were that are not among them any more.
+    answered while there is no ``plan``. ``synthetic_plan``: the newer of both with synthetic topic
+    ids, where they are to be synthesized. ``endpoints``: the cluster's brokers on the route's own
+    listener, by node id; hints take addresses from here only, so that no other listener's leak.
+    ``left``: where nodes were that are not among them any more.
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
     ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
     none of these would; ``contradicted``: another node for which it answers now, and since when;
@@ -101,6 +101,8 @@ class BrokerState:
         if self.former_plan is None or maxima != self.maxima:
             self.maxima = maxima
             self.former_plan = plan_for(maxima)
+            if self.synthetic_plan is not None:
+                self.synthetic_plan = plan_for(maxima, synthetic=True)
             if self.met is not None:
                 self.met(maxima)
 

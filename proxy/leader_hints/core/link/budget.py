@@ -3,12 +3,17 @@
 from ipaddress import AddressValueError, IPv6Address
 
 from leader_hints.core.link.frame_memory import FrameMemory
+from leader_hints.wire.steps import Steps, T
 
 #: Of the whole: what links may keep together whose broker has answered nothing yet, half of it for
 #: one address. That is no less than most first requests need if requests must be kept until all of
 #: them is there.
 _UNAUTHENTICATED = 1 / 2
 _LEAST_UNAUTHENTICATED = 1 << 23
+#: Bytes of requests of such links that are recoded at the same time, or one that is larger. Until
+#: that is done what was read of a request takes up to thirty times its bytes, in no budget. Others
+#: do not wait for that: it ends when the broker takes what came before, which may be never.
+_RECODED_AT_ONCE = 1 << 20
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
 #: The part of the whole that memory may be which is kept to be used again, one by this.
@@ -22,8 +27,8 @@ class Budget:
     kept for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same
     by the clients' addresses. ``copied``: copies of requests, which thousands of consumers have
     under way all the time. They leave half of it for responses with errors: an error without a copy
-    may get its hint later, one that cannot be kept gets none. ``memory``: what frames are gathered
-    into.
+    may get its hint later, one that cannot be kept gets none. ``recoded``: requests of
+    unauthenticated links that are recoded now. ``memory``: what frames are gathered into.
     """
 
     def __init__(self, per_link: int, total: int) -> None:
@@ -33,6 +38,7 @@ class Budget:
         self.unauthenticated = 0
         self.by_address: dict[str, int] = {}
         self.copied = 0
+        self.recoded = 0
         self.memory = FrameMemory(total // _UNUSED)
         self._most_copied = total // _COPIES
         self._share = max(int(total * _UNAUTHENTICATED), min(total, _LEAST_UNAUTHENTICATED))
@@ -67,6 +73,19 @@ class Budget:
         """
         unauthenticated = self.unauthenticated + size
         return self.by_address.get(address, 0) + size <= self._share - unauthenticated
+
+    def may_recode(self, size: int) -> bool:
+        """Whether an unauthenticated link may have a request of so many bytes recoded now."""
+        return not self.recoded or self.recoded + size <= _RECODED_AT_ONCE
+
+    def recoding(self, size: int, steps: Steps[T]) -> Steps[T]:
+        """Do the steps that recode a request of ``size`` bytes, which count meanwhile."""
+        self.recoded += size
+        try:
+            return (yield from steps)
+        finally:
+            # Also where the link ends meanwhile.
+            self.recoded -= size
 
     def note_unauthenticated(self, address: str, size: int) -> None:
         """Count what a link keeps that nobody has authenticated; ``size`` may be negative."""
@@ -150,6 +169,14 @@ class Account:
         """End the reservation of a note."""
         self.noted -= size
         self.give_back(size)
+
+    def may_recode(self, size: int) -> bool:
+        """Whether a request of ``size`` bytes may be recoded in steps."""
+        return self.trusted or self._budget.may_recode(size)
+
+    def recoding(self, size: int, steps: Steps[T]) -> Steps[T]:
+        """Do the steps that recode it; those of links that nobody has authenticated count."""
+        return steps if self.trusted else self._budget.recoding(size, steps)
 
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""
