@@ -84,7 +84,7 @@ class LinkTopicIds:
         unknown, hides = view.unknown_ids, bool(view.hidden)
         for topic_id in ids if self.by_ids else ():
             if unknown.unnameable(topic_id, hides=hides):
-                # One is remembered of a client, and all processes are told of each.
+                # One is remembered of a client, and all processes get each.
                 unknown.withhold(self._client.known_as, topic_id)
                 self._unnameable = True
                 break

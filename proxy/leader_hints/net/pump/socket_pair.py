@@ -26,7 +26,7 @@ class Side:
     ``ended``: the other end sends nothing more. ``peer_closed``: that is known, but what it sent
     before is not read yet. ``shut``: our direction to it is shut too, or will be when the queue is
     empty. ``write_closed``: nothing more goes to it, so bytes for it are dropped: a broker takes
-    nothing more, or a client was told that this is the end. ``queue``: bytes that the socket did
+    nothing more, or a client has got our end. ``queue``: bytes that the socket did
     not take yet; a pipe is always first, since nothing is read for a side that has a queue.
     ``events``: for which it is watched now.
     """
