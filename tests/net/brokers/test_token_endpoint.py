@@ -180,6 +180,9 @@ async def test_a_token_is_used_as_long_as_it_is_valid_while_there_is_no_other(
         ((200, b'["access_token"]'), "its answer has no access_token"),
         ((200, b'{"access_token": 5}'), "its answer has no access_token"),
         ((200, b'{"access_token": "a\\u0001b"}'), "its answer has no access_token"),
+        # It would be kept for its life, and no broker could refuse it.
+        (issued(""), "its answer has no access_token"),
+        (issued(" "), "its answer has no access_token"),
         ((200, b"[" * 60_000), "its answer has no access_token"),
         (issued(life=None), "its answer does not say for how long the token is valid"),
         (issued(life=True), "its answer does not say for how long"),
@@ -204,6 +207,24 @@ async def test_what_is_no_token_is_said(scene: Scene, answer: Any, said: str) ->
 async def test_lives_that_servers_write_otherwise(scene: Scene, life: Any) -> None:
     scene.endpoint.answer = lambda: issued(life=life)
     assert await tokens().token([])
+
+
+async def test_a_token_that_expires_on_its_way_is_said_and_not_asked_for_at_once_again(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    def late() -> tuple[int, bytes]:
+        mock_clock.jump(2)
+        return issued(life=1)
+
+    scene.endpoint.answer = late
+    asked = tokens()
+    for _ in range(3):
+        with pytest.raises(LoginError, match=r"^the token endpoint .*: its token had expired when"):
+            await asked.token([])
+    assert len(scene.endpoint.forms) == 1
+    scene.endpoint.answer = issued
+    mock_clock.jump(10)
+    assert await asked.token([]) == "header.claims.signature"
 
 
 async def test_one_that_does_not_answer_is_not_waited_for(

@@ -115,6 +115,63 @@ def test_a_broker_that_closes_has_its_last_words_delivered() -> None:
         assert route.traffic.links_open == 0
 
 
+@pytest.mark.parametrize("closes", [True, False], ids=["closes", "half-closes"])
+def test_a_client_that_asks_on_gets_all_that_a_broker_said_before_its_end(closes: bool) -> None:
+    """What Linux has taken and cannot send yet is dropped where its socket is closed, and anything
+    comes that is not read.
+    """
+    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+        rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
+        rig.send(ends.broker, answer)
+        received(ends.broker)
+        ends.client.send(messages.fetch_request(16, 2, epoch=3))
+        if closes:
+            ends.broker.close()
+        else:
+            ends.broker.shutdown(socket.SHUT_WR)
+        got = bytearray()
+
+        def over() -> bool:
+            rig.spin()
+            data, gone = b"", False
+            with contextlib.suppress(BlockingIOError):
+                data = ends.client.recv(_SMALL)
+                gone = not data
+            got.extend(data)
+            if not gone:
+                ends.client.send(messages.fetch_request(16, 3, epoch=3))
+            return gone
+
+        until(over, "the client has met the end", _SECONDS)
+        assert got == answer
+        ends.client.close()
+        rig.spin()
+        assert not rig.pump.has(1)
+
+
+def test_a_client_that_stays_once_it_has_met_the_end_keeps_its_link_for_a_moment_only() -> None:
+    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+        rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
+        rig.send(ends.broker, answer)
+        ends.broker.close()
+        rig.spin()
+        rig.sweep(1)
+        assert rig.pump.has(1)
+        assert until_end(rig, ends.client) == answer
+
+        def closed() -> bool:
+            rig.sweep(2)
+            return not rig.pump.has(1)
+
+        until(closed, "the link is closed", _SECONDS)
+
+
 def test_an_answer_that_came_before_the_close_outlives_a_request_that_came_behind_it() -> None:
     """The request meets a broken pipe; the answer stands in the socket still."""
     answer = messages.metadata_response(1, 12, [], {})

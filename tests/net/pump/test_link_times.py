@@ -1,6 +1,8 @@
 """Links that take too long."""
 
+import contextlib
 import select
+import socket
 from dataclasses import replace
 
 import pytest
@@ -86,6 +88,28 @@ def test_a_client_that_never_reads_loses_its_link_when_the_broker_has_closed() -
         rig.sweep(30)
         assert _limits(rig) == ["linger_ms"]
         assert rig.pump.load().queued_bytes == 0
+
+
+@pytest.mark.parametrize("buffers", [_SMALL, None], ids=["the proxy's", "the system's"])
+def test_a_client_that_asks_on_and_never_reads_keeps_no_link_whose_broker_has_closed(
+    buffers: int | None,
+) -> None:
+    """What it says then goes nowhere, and shows no progress.
+
+    ``buffers``: they decide in whose memory the answer waits for it.
+    """
+    with opened(Rig(limits=replace(LIMITS, linger=30))) as rig:
+        ends = rig.link(opaque_route(), tcp=True, buffers=buffers)
+        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+        rig.send_what_fits(ends.broker, bytes(700_000))
+        ends.broker.close()
+        for now in range(0, 100, 5):
+            with contextlib.suppress(ConnectionError):
+                ends.client.send(b"on")
+            rig.spin()
+            rig.sweep(now)
+        assert not rig.pump.has(1)
+        assert _limits(rig) == ["linger_ms"]
 
 
 def test_a_client_that_reads_slowly_gets_all_that_a_broker_said_before_it_closed() -> None:

@@ -134,6 +134,11 @@ class Seat:
     def _note(self, queue: deque[bytes]) -> Callable[[Message], None]:
         return lambda message: queue.append(encode(message))
 
+    @property
+    def waiting(self) -> list[Message]:
+        """What it has said and nobody has taken yet."""
+        return [decode(data) for data in self._said]
+
     def say(self, message: FromWorker) -> None:
         """Say something that the rest of a worker would."""
         self._said.append(encode(message))

@@ -12,6 +12,7 @@ A client that goes on to use such an id is better served by name, as without the
 import math
 from collections import OrderedDict
 from collections.abc import Callable, Collection
+from itertools import islice
 
 from leader_hints.core.clock import Clock, stopped
 from leader_hints.core.cluster.refresh_rate import RefreshRate
@@ -28,8 +29,9 @@ _LAG = 1.0
 #: Seconds for which a client is served by name. It may have learnt since that its topic was
 #: deleted; if not, it costs one more link.
 _WITHHELD = 600.0
-#: Ids, and clients, that are remembered.
-_MOST = 1024
+#: Ids, and clients, that are remembered; and ids of one request that are looked for, since more are
+#: found by the same answer.
+MOST_IDS = 1024
 
 #: Host and client id. Clients may claim any: what is remembered of one concerns no other.
 Client = tuple[str, str]
@@ -79,11 +81,10 @@ class UnknownIds:
 
     def _note(self, ids: Collection[bytes], now: float) -> list[_Unknown]:
         noted = []
-        # More of one request are found by the same answer.
-        for topic_id in [*ids][:_MOST]:
+        for topic_id in islice(ids, MOST_IDS):
             noted.append(self._ids.setdefault(topic_id, _Unknown(now)))
             self._ids.move_to_end(topic_id)
-        while len(self._ids) > _MOST:
+        while len(self._ids) > MOST_IDS:
             self._ids.popitem(last=False)
         return noted
 
@@ -134,7 +135,7 @@ class UnknownIds:
         """Do so in this process alone: another one has found out."""
         self._clients[client] = topic_id, self._clock()
         self._clients.move_to_end(client)
-        if len(self._clients) > _MOST:
+        if len(self._clients) > MOST_IDS:
             self._clients.popitem(last=False)
 
     def withheld_clients(self) -> list[tuple[Client, bytes]]:

@@ -81,7 +81,10 @@ class LinkTopicIds:
         """Take note that the broker has answered a request with ids that have no names here."""
         self.lacking += ids
         view = self._route.broker.known
+        unknown, hides = view.unknown_ids, bool(view.hidden)
         for topic_id in ids if self.by_ids else ():
-            if view.unknown_ids.unnameable(topic_id, hides=bool(view.hidden)):
-                view.unknown_ids.withhold(self._client.known_as, topic_id)
+            if unknown.unnameable(topic_id, hides=hides):
+                # One is remembered of a client, and all processes get each.
+                unknown.withhold(self._client.known_as, topic_id)
                 self._unnameable = True
+                break

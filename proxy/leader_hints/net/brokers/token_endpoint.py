@@ -6,6 +6,7 @@ The request is that of RFC 6749, section 4.4, with the secret in the header (sec
 import base64
 import json
 import math
+import re
 import ssl
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
@@ -32,6 +33,7 @@ _LONGEST_LIFE: Final = 1e9
 _LARGEST: Final = 65_536
 _RECEIVE: Final = 16_384
 _OK: Final = 200
+_TOKEN: Final = re.compile(r"[!-~]+")
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError)
 
 
@@ -97,7 +99,9 @@ class TokenEndpoint:
                 )
                 used.append(secret)
                 answer = await self._ask(secret, context)
-            self._issued, life = _token_of(*answer)
+            token, life = _token_of(*answer)
+            if trio.current_time() >= now + life:
+                raise LoginError("its token had expired when it came")
         except trio.TooSlowError:
             raise LoginError(f"{where} does not answer within {_PATIENCE:g} s") from None
         except (BrokerError, LoginError) as error:
@@ -105,6 +109,7 @@ class TokenEndpoint:
         except _BROKEN as error:
             # Such as one that ends the connection, or that speaks no HTTP.
             raise LoginError(f"{where} breaks off or breaks HTTP: {error}") from None
+        self._issued = token
         self._expires, self._renewed = now + life, now + _RENEWED_AFTER * life
 
     def _read(self) -> tuple[str, ssl.SSLContext | None]:
@@ -191,8 +196,9 @@ def _token_of(status: int, body: bytes) -> tuple[str, float]:
         words = [_text(answer[key]) for key in ("error", "error_description") if answer.get(key)]
         raise LoginError(f"it refuses (HTTP {status}): {': '.join(words) or 'it does not say why'}")
     token, life = answer.get("access_token"), answer.get("expires_in")
-    # What RFC 7628 sends between separators: no blanks, and nothing that is not ASCII.
-    if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+    # What RFC 7628 sends between separators: no blanks, and nothing that is not ASCII. Without a
+    # letter it would not even be sent, so that no broker could refuse it before its life is over.
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
         raise LoginError("its answer has no access_token; is this the URL of a token endpoint?")
     if isinstance(life, str) and life.isascii() and life.isdigit():
         life = int(life[:18])

@@ -56,6 +56,9 @@ class Endings:
         """The other end has no more to say: pass on what was kept back, and say so too."""
         pair = side.pair
         side.ended = True
+        if side is pair.client and side.write_closed:
+            self.close(pair)
+            return
         if side is pair.broker:
             if not (pair.answered or pair.client.ended):
                 # A broker that stops: what the client sent may have come too late to be read, and
@@ -87,17 +90,24 @@ class Endings:
     def shut(self, side: Side) -> None:
         """Say to a socket that has got everything that no more will come."""
         pair = side.pair
-        if side is pair.client:
+        if side is pair.client and (side.ended or not pair.unsent_to_client):
             # The broker has closed, and the client has all that it sent.
             self.close(pair)
             return
         if side.write_closed:
             return
+        if side is pair.client:
+            # Closed now, Linux would drop what it cannot send yet, if anything comes that is not
+            # read. So the client is read on, in vain, until it closes, or all of that is sent.
+            side.write_closed = True
         try:
             side.socket.shutdown(socket.SHUT_WR)
         except OSError:
-            # It is gone, and may have answered before.
-            self._close_write(pair)
+            if side is pair.client:
+                self.close(pair)
+            else:
+                # It is gone, and may have answered before.
+                self._close_write(pair)
 
     def refused(self, side: Side, error: OSError) -> None:
         """Go on without what cannot be sent, or close the link.
@@ -247,7 +257,9 @@ class Endings:
 
     def _review(self, pair: SocketPair, now: float) -> None:
         review = self.times.review(pair, now)
-        if review.limit:
+        if pair.client.write_closed and not pair.unsent_to_client:
+            self.close(pair)
+        elif review.limit:
             self._expire(pair, review.limit)
         elif self.draining is not None and not review.moves:
             self.close_at_rest(pair, quiet=True)

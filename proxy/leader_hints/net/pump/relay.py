@@ -111,7 +111,9 @@ class Relay:
     def _went_on(self, side: Side, size: int, error: OSError | None) -> None:
         """See to what comes of ``size`` bytes that were received, and sent or not."""
         pair, flow = side.pair, side.flow
-        pair.moves += 1
+        if not side.peer.write_closed:
+            # What goes nowhere is no progress.
+            pair.moves += 1
         if error is not None:
             self._endings.refused(side.peer, error)
         if side is pair.client:

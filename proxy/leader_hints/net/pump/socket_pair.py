@@ -25,9 +25,10 @@ class Side:
 
     ``ended``: the other end sends nothing more. ``peer_closed``: that is known, but what it sent
     before is not read yet. ``shut``: our direction to it is shut too, or will be when the queue is
-    empty. ``write_closed``: it takes nothing more, so bytes for it are dropped. ``queue``: bytes
-    that the socket did not take yet; a pipe is always first, since nothing is read for a side that
-    has a queue. ``events``: for which it is watched now.
+    empty. ``write_closed``: nothing more goes to it, so bytes for it are dropped: a broker takes
+    nothing more, or a client has got our end. ``queue``: bytes that the socket did
+    not take yet; a pipe is always first, since nothing is read for a side that has a queue.
+    ``events``: for which it is watched now.
     """
 
     __slots__ = (
@@ -82,7 +83,12 @@ class SocketPair:
 
         When it is closed these are lost, if anything comes that is not read.
         """
-        return bool(self.client.queue or self.broker.queue or _asked(self.client, _NOT_SENT))
+        return bool(self.client.queue or self.broker.queue or self.unsent_to_client)
+
+    @property
+    def unsent_to_client(self) -> int:
+        """How many bytes the system could not send to the client yet, where it knows."""
+        return _asked(self.client, _NOT_SENT)
 
     def unsent_bytes(self) -> int:
         """Return how many bytes the system has that the far ends did not take yet.

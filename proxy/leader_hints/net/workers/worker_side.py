@@ -5,8 +5,10 @@ Tested in ``tests/net/workers/test_sides.py``.
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
+from itertools import islice
 
 from leader_hints.core.clock import Clock
+from leader_hints.core.cluster.unknown_ids import MOST_IDS
 from leader_hints.core.events import ClientSeen, Event, HintMissed, LatencySampled
 from leader_hints.core.hints.recovery import Client
 from leader_hints.core.route import Route
@@ -106,7 +108,8 @@ class WorkerSide:
 
     def lack(self, route: Route, ids: Collection[bytes]) -> None:
         """Send ids that have no names."""
-        self._send(IdsLacking(route.name, tuple(ids)))
+        # One request may have tens of thousands, and a message is made and read in one step.
+        self._send(IdsLacking(route.name, tuple(islice(ids, MOST_IDS))))
 
     def doubt(self, route: Route) -> None:
         """Tell that a client has no id for a topic."""
