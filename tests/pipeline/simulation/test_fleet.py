@@ -1,5 +1,6 @@
 """The fleet's file: what is in it, and how mistakes are refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -71,6 +72,17 @@ def test_a_mistake_is_refused_with_its_place(changed: dict[str, Any], words: str
     assert str(refused.value).startswith("fleet.yaml: ")
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_examples_of_the_page_are_fleets(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs" / "simulation.md"
+    examples = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    fleets = []
+    for text in examples:
+        file = tmp_path / "fleet.yaml"
+        file.write_text(text)
+        fleets.append(read_fleet(file))
+    assert [fleet.cluster.brokers for fleet in fleets] == [6, 6, 60, 1000]
 
 
 @pytest.mark.parametrize(("given", "taken"), [(0, "0"), (1, "1"), ("1", "1"), ("all", "all")])
