@@ -112,6 +112,21 @@ CASES: Final = (
 )
 
 
+_NOTHING: Final[dict[str, float]] = {}
+#: Moves of each case in the tries below.
+TRIED_MOVES: Final = 100
+#: What was tried to bring more distributions near: (name, parameters).
+TRIES: Final[tuple[tuple[str, dict[str, float]], ...]] = (
+    ("as it is", {}),
+    ("Metadata sooner", {"publish_ms": 3}),
+    ("Metadata later", {"publish_ms": 15}),
+    ("less spread of clients and brokers", {"busy_spread": 0.5}),
+    ("refusals that take longer", {"refuse_ms": 5}),
+    ("brokers of 2.4 always keep polls", {"long_poll_share": 1}),
+    ("KRaft's records up to 500 ms later", {"kraft_wait_high_ms": 500}),
+)
+
+
 class Compared(NamedTuple):
     """Medians in milliseconds and the Kolmogorov-Smirnov ``distance`` of one kind of stall."""
 
@@ -122,8 +137,12 @@ class Compared(NamedTuple):
     distance: float
 
 
-def compare(cases: Sequence[Case] = CASES) -> list[Compared]:
-    """Compare the model's stalls with those that were measured."""
+def compare(
+    cases: Sequence[Case] = CASES,
+    parameters: Mapping[str, float] = _NOTHING,
+    moves: int = MOVES,
+) -> list[Compared]:
+    """Compare the model's stalls with those that were measured, with some parameters changed."""
     files: dict[str, Samples] = {}
     compared = []
     for case in cases:
@@ -131,7 +150,7 @@ def compare(cases: Sequence[Case] = CASES) -> list[Compared]:
         measured = samples.all(Sample, case.comparison).get(case.arm)
         if measured is None:
             continue
-        for kind, model in stalls(case).items():
+        for kind, model in stalls(case, parameters, moves).items():
             real = np.array(getattr(measured, kind))
             middle, of_real = float(np.median(model)), float(np.median(real))
             compared.append(Compared(case, kind, middle, of_real, distance(model, real)))
@@ -145,9 +164,11 @@ def distance(one: Floats, other: Floats) -> float:
     return float(np.abs(shares[0] - shares[1]).max())
 
 
-def stalls(case: Case, moves: int = MOVES) -> Mapping[str, Floats]:
+def stalls(
+    case: Case, parameters: Mapping[str, float] = _NOTHING, moves: int = MOVES
+) -> Mapping[str, Floats]:
     """Simulate moves of one leader, and return their stalls by kind."""
-    fleet = _fleet(case)
+    fleet = _fleet(case, parameters)
     where = layout(fleet)
     lengths: dict[str, list[float]] = {kind: [] for kind in KINDS}
     for number in range(moves):
@@ -172,7 +193,7 @@ def _longest_unread(of: Stalls, drawn: float) -> float:
     return float(max(refused, unread))
 
 
-def _fleet(case: Case) -> Fleet:
+def _fleet(case: Case, parameters: Mapping[str, float]) -> Fleet:
     client = {"software": case.software, "version": case.version}
     return make_fleet(
         {
@@ -194,7 +215,7 @@ def _fleet(case: Case) -> Fleet:
                 {"name": "c", "role": "consumer", **client},
             ],
             "event": {"kind": "reassignment"},
-            "parameters": _FAST | _KRAFT if case.kraft else _FAST,
+            "parameters": _FAST | (_KRAFT if case.kraft else _NOTHING) | dict(parameters),
         },
         case.name,
     )

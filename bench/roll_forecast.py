@@ -1,11 +1,11 @@
 """What the model says of the roll that :mod:`bench.roll` does."""
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from bench.roll import BROKERS, PARTITIONS, RATE, STALL_MS, TOPICS
-from leader_hints_report.simulation.arms import Mode
+from leader_hints_report.simulation.arms import Mode, changed_fleet
 from leader_hints_report.simulation.arrays import Floats
 from leader_hints_report.simulation.batch import Stalls
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
@@ -20,6 +20,19 @@ _WORK = ("rtt_ms", "busy_ms", "act_ms", "refuse_ms", "publish_ms")
 _BECOME_MS = 0.5
 #: Of both kinds of clients.
 CLIENT = "3.9.1"
+
+
+#: What was tried once the roll was measured, by one parameter each: (name, parameter, value).
+TRIES: Final = (
+    ("as forecast", "", 0.0),
+    ("twice the work for a partition", "become_ms", 1.0),
+    ("a broker just started works four times as slowly", "started_factor", 10.0),
+    ("brokers differ more", "act_spread", 1.5),
+    ("clients and brokers differ more", "busy_spread", 1.5),
+    ("a fifth of early followers is refused", "refused_share", 0.2),
+    ("Metadata 200 ms late", "late_metadata_ms", 200.0),
+    ("Metadata 500 ms late", "late_metadata_ms", 500.0),
+)
 
 
 class Forecast(NamedTuple):
@@ -61,6 +74,13 @@ def fleet(acks: str, quiet_ms: float) -> Fleet:
         },
         "roll",
     )
+
+
+def changed(of: Fleet, name: str, value: float) -> Fleet:
+    """Return the cluster with a parameter changed; no name: as it is."""
+    if not name:
+        return of
+    return changed_fleet(of, f"{name}={value}")
 
 
 def _scaled(name: str, slower: float) -> float:

@@ -13,7 +13,7 @@ import click
 
 from bench.report import Verdict, finish, table, target_table
 from bench.roll import BROKERS, PARTITIONS, TOPICS, Roll, cluster_of, proxies, roll
-from bench.roll_forecast import CLIENT, Forecast, fleet, forecast
+from bench.roll_forecast import CLIENT, TRIES, Forecast, changed, fleet, forecast
 from bench.samples import Samples, from_samples_option
 from bench.statistics import quantile, quantile_interval
 from leader_hints_report.simulation.arms import Mode
@@ -61,10 +61,8 @@ def main(rounds: int, acks: str, from_samples: bool, write: bool) -> None:
     samples = Samples.read("roll") if from_samples else _measured(rounds, acks)
     of = samples.setup(_Setup)
     rolls = {arm: samples.get(Roll, "roll", arm) for arm in ARMS}
-    forecasts = {
-        arm: dict(zip(_KINDS, forecast(_fleet(of.acks, rolls[arm]), mode), strict=True))
-        for arm, (_, mode) in ARMS.items()
-    }
+    tries = {tried: _forecasts(of.acks, rolls, name, value) for tried, name, value in TRIES}
+    forecasts = tries[TRIES[0][0]]
     verdicts = [*_verdicts(rolls, forecasts), _saved(rolls, forecasts, of.rounds)]
     setup = (
         f"{BROKERS} brokers of {VERSION} with ZooKeeper, {TOPICS * PARTITIONS} partitions, "
@@ -73,8 +71,29 @@ def main(rounds: int, acks: str, from_samples: bool, write: bool) -> None:
         + ", ".join(f"{arm} {mean(its.quiet_p50):.0f} ms" for arm, its in rolls.items())
         + ":"
     )
-    text = "\n\n".join([setup, _table(rolls, forecasts, of.rounds), target_table(verdicts)])
+    text = "\n\n".join(
+        [
+            setup,
+            _table(rolls, forecasts, of.rounds),
+            target_table(verdicts),
+            "What was tried afterwards, one parameter at a time. Stalls without a proxy in ms, and "
+            "the seconds that hints save in a roll:",
+            _tries_table(tries, rolls, of.rounds),
+        ]
+    )
     finish(_PAGE, "roll", text, samples, verdicts, write=write)
+
+
+def _forecasts(
+    acks: str, rolls: Mapping[str, Roll], name: str, value: float
+) -> Mapping[str, Mapping[str, Forecast]]:
+    """Return the forecast of each arm and kind, with a parameter changed."""
+    return {
+        arm: dict(
+            zip(_KINDS, forecast(changed(_fleet(acks, rolls[arm]), name, value), mode), strict=True)
+        )
+        for arm, (_, mode) in ARMS.items()
+    }
 
 
 def _fleet(acks: str, of: Roll) -> Fleet:
@@ -148,6 +167,29 @@ def _table(
     return table(head, rows)
 
 
+def _tries_table(
+    tries: Mapping[str, Mapping[str, Mapping[str, Forecast]]],
+    rolls: Mapping[str, Roll],
+    rounds: int,
+) -> str:
+    head = ["tried", "parameter"]
+    head += [f"{kind} {name}" for kind in _KINDS for name in ("p50", "p99", "a roll")]
+    head.append("saved, s")
+    measured: list[str] = []
+    for kind in _KINDS:
+        stalls = getattr(rolls["no proxy"], kind)
+        measured += [f"{quantile(stalls, share):.0f}" for share in (0.5, 0.99)]
+        measured.append(f"{len(stalls) / rounds:.0f}")
+    rows = [["measured", "", *measured, f"{_measured_saving(rolls, rounds):.1f}"]]
+    for tried, name, value in TRIES:
+        cells = []
+        for said in tries[tried]["no proxy"].values():
+            cells += [f"{said.p50:.0f}", f"{said.p99:.0f}", f"{said.many:.0f}"]
+        parameter = f"`{name}` {value:g}" if name else ""
+        rows.append([tried, parameter, *cells, f"{_said_saving(tries[tried]):.1f}"])
+    return table(head, rows)
+
+
 def _verdicts(
     rolls: Mapping[str, Roll], forecasts: Mapping[str, Mapping[str, Forecast]]
 ) -> list[Verdict]:
@@ -173,15 +215,23 @@ def _saved(
 ) -> Verdict:
     """Of a roll: what all clients' stalls are less with hints on than with hints only observed."""
 
-    def measured(arm: str) -> float:
-        return sum(sum(getattr(rolls[arm], kind)) for kind in _KINDS) / 1000 / rounds
-
-    def said(arm: str) -> float:
-        return sum(forecasts[arm][kind].sum for kind in _KINDS)
-
     return _away(
         "seconds that hints save in a roll",
-        said("observe") - said("hints on"),
-        measured("observe") - measured("hints on"),
+        _said_saving(forecasts),
+        _measured_saving(rolls, rounds),
         _MOST_AWAY_SAVED,
     )
+
+
+def _said_saving(forecasts: Mapping[str, Mapping[str, Forecast]]) -> float:
+    before, after = (
+        sum(forecasts[arm][kind].sum for kind in _KINDS) for arm in ("observe", "hints on")
+    )
+    return before - after
+
+
+def _measured_saving(rolls: Mapping[str, Roll], rounds: int) -> float:
+    before, after = (
+        sum(sum(getattr(rolls[arm], kind)) for kind in _KINDS) for arm in ("observe", "hints on")
+    )
+    return (before - after) / 1000 / rounds

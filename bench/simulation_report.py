@@ -6,8 +6,9 @@ from typing import Final
 
 import click
 
+from bench import forecast_moves
 from bench.forecast_kip951 import TRIES, Micro, Roll, Try, micro, rolls
-from bench.forecast_moves import Compared, compare
+from bench.forecast_moves import CASES, TRIED_MOVES, Compared, compare
 from bench.forecast_speed import FLEETS, Speed, measure
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import Samples, from_samples_option
@@ -52,6 +53,9 @@ def main(from_samples: bool, write: bool) -> None:
             "Stalls that this repository's benches measured, and the model's; KS: the "
             "Kolmogorov-Smirnov distance of both distributions:",
             _distance_table(compared),
+            f"What was tried, with {TRIED_MOVES} moves of each of the distributions that were not "
+            "calibrated on:",
+            tried_table(),
             "One roll, in one process, CPU seconds and memory:",
             _speed_table(speeds),
             target_table(verdicts),
@@ -152,6 +156,19 @@ def _distance_table(compared: Sequence[Compared]) -> str:
         for of in compared
     ]
     return table(head, lines)
+
+
+def tried_table() -> str:
+    """Return how near the model's distributions are with other parameters."""
+    head = ["tried", "parameter", "distances at most 0.15", "mean distance"]
+    cases = [case for case in CASES if not case.calibrated]
+    rows = []
+    for name, parameters in forecast_moves.TRIES:
+        distances = [of.distance for of in compare(cases, parameters, TRIED_MOVES)]
+        near = sum(one <= _MOST_APART for one in distances)
+        changed = ", ".join(f"`{of}` {value:g}" for of, value in parameters.items())
+        rows.append([name, changed, f"{near} of {len(distances)}", f"{mean(distances):.3f}"])
+    return table(head, rows)
 
 
 def _speed_table(speeds: Mapping[str, Speed]) -> str:

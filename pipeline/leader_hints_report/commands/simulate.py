@@ -95,6 +95,8 @@ def command(
 ) -> None:
     """Simulate what an event costs the clients of a fleet, such as a rolling restart: with hints,
     without, and with changed settings."""
+    if pause_for is not None and (json_file or page or (master and journal is None)):
+        raise PipelineError("--pause-for prints a line for each arm: no --json, --page, --master")
     # NumPy is imported only here.
     from leader_hints_report.simulation import sweep
     from leader_hints_report.simulation.arms import Mode, arms

@@ -63,7 +63,9 @@ def changed_fleet(fleet: Fleet, change: str) -> Fleet:
 
     :raises PipelineError: it is no NAME=VALUE, or there is no such setting, or it cannot be that.
     """
-    name, equals, value = change.partition("=")
+    name, equals, text = change.partition("=")
+    # As YAML has it: the leaders do not return, all move at once, the client's own.
+    value = None if text == "null" else text
     document = fleet.model_dump(mode="json")
     if not equals:
         raise PipelineError(f"--change {change}: it is no NAME=VALUE")

@@ -94,10 +94,14 @@ def rules_of(software: str, version: str) -> Rules:
     if versions is None:
         known = ", ".join(NAMES)
         raise PipelineError(f"software {software!r} is not known; known are {known}")
-    return max(one for one in versions if one[0] <= _numbers(version))[1]
+    return max(one for one in versions if one[0] <= numbers_of(version))[1]
 
 
-def _numbers(version: str) -> tuple[int, ...]:
+def numbers_of(version: str) -> tuple[int, ...]:
+    """Return the numbers of a version.
+
+    :raises PipelineError: it has others than numbers.
+    """
     numbers = version.removeprefix("v").split("-")[0].split(".")
     if not all(number.isdigit() for number in numbers):
         raise PipelineError(f"version {version!r} is not one such as 3.6.2")

@@ -4,10 +4,18 @@ from pathlib import Path
 from typing import Annotated, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    ValidationError,
+    field_validator,
+    model_validator,
+)
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.simulation.clients import rules_of
+from leader_hints_report.simulation.clients import numbers_of, rules_of
 from leader_hints_report.simulation.parameters import Parameters, first_mistake, parameters
 
 #: What one process can hold: a mistyped number is refused, and does not fill the memory.
@@ -28,6 +36,15 @@ class Cluster(_Part):
     mode: Literal["zookeeper", "kraft"] = "zookeeper"
     controllers: Literal["brokers", "apart"] = "apart"
 
+    @field_validator("version")
+    @classmethod
+    def _is_a_version(cls, version: str) -> str:
+        try:
+            numbers_of(version)
+        except PipelineError as error:
+            raise ValueError(str(error)) from None
+        return version
+
 
 class Topics(_Part):
     """So many topics alike. ``count`` of them are called NAME-0, NAME-1 and so on."""
@@ -36,6 +53,11 @@ class Topics(_Part):
     partitions: int = Field(ge=1, le=_MOST_PARTITIONS)
     replication: int = Field(3, ge=1, le=20)
     count: int = Field(1, ge=1, le=_MOST_PARTITIONS)
+
+
+def _as_text(value: object) -> object:
+    """YAML has 1 without quotes as a number."""
+    return str(value) if type(value) is int else value
 
 
 class Clients(_Part):
@@ -51,7 +73,7 @@ class Clients(_Part):
     topics: tuple[str, ...] = ()
     count: int = Field(1, ge=1, le=1_000_000)
     records_per_second: float = Field(0, ge=0, le=1e9)
-    acks: Literal["0", "1", "all"] = "all"
+    acks: Annotated[Literal["0", "1", "all"], BeforeValidator(_as_text)] = "all"
     linger_ms: float = Field(0, ge=0, le=60_000)
     retry_backoff_ms: float | None = Field(None, ge=0, le=60_000)
 

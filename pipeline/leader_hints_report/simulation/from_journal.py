@@ -16,7 +16,7 @@ import numpy as np
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Mode, changed_fleet
-from leader_hints_report.simulation.clients import NAMES
+from leader_hints_report.simulation.clients import rules_of
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
 from leader_hints_report.simulation.simulate import simulate
 
@@ -30,6 +30,8 @@ _TOGETHER_S: Final = 2.0
 #: A client that met all moves may have had any number of records: at least so many in a recovery.
 _SURELY: Final = 3.0
 _REPLICAS: Final = 3
+#: The most that a fleet takes.
+_MOST_RATE: Final = 1e9
 _SEEDS: Final = (1, 2, 3)
 _STEPS: Final = 8
 _LATEST_MS: Final = 20_000.0
@@ -74,7 +76,7 @@ def fleet_from(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Taken:
     """
     if not moves:
         raise PipelineError("--journal: it has no leader moves; there is nothing to go by")
-    known = [one for one in recoveries if one.software in NAMES and one.api in _ROLES]
+    known = [one for one in recoveries if one.api in _ROLES and _is_known(one)]
     without = [one.lost_ms for one in known if not one.helped]
     if not without:
         raise PipelineError(
@@ -111,6 +113,14 @@ def fleet_from(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Taken:
             f"in it. {left_out} clients of software that is not known were left out."
         ],
     )
+
+
+def _is_known(one: Recovery) -> bool:
+    try:
+        rules_of(one.software, one.version or "0")
+    except PipelineError:
+        return False
+    return True
 
 
 def _nodes(moves: Iterable[Move]) -> set[int]:
@@ -161,7 +171,9 @@ def _clients(moves: Sequence[Move], known: Sequence[Recovery]) -> list[dict[str,
             met = min(len(its) / (count * of_topic[topic]), 1.0)
             took = max(mean(one.lost_ms for one in its), 1.0) / 1000
             expected = min(-math.log1p(-met), _SURELY) if met < 1 else _SURELY
-            client["records_per_second"] = expected / took * count * partitions[topic]
+            client["records_per_second"] = min(
+                expected / took * count * partitions[topic], _MOST_RATE
+            )
         clients.append(client)
     return clients
 

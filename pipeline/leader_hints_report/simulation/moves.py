@@ -67,7 +67,26 @@ def batches(
         yield from _lost(fleet, where, event, table, random)
 
 
+def least_pause(where: Layout, event: RollingRestart) -> float:
+    """Return the seconds that the slowest broker takes, from its first batch to its last one."""
+    return max((took for took, _ in _restarts(where, event)), default=0.0)
+
+
 def _roll(where: Layout, event: RollingRestart) -> Iterator[Batch]:
+    for took, moves in _restarts(where, event):
+        if took > event.pause_s:
+            raise PipelineError(
+                f"event: pause_s {event.pause_s:g}: with batches of {event.batch}, "
+                f"{event.batch_pause_s:g} s apart, a broker takes {took:g} s"
+            )
+        yield from moves
+
+
+def _restarts(where: Layout, event: RollingRestart) -> Iterator[tuple[float, list[Batch]]]:
+    """Iterate over the brokers that lead: the seconds that each takes, and its batches.
+
+    A broker stops when the last batch has left it.
+    """
     order = np.argsort(where.replicas[:, 0], kind="stable")
     ends = np.searchsorted(where.replicas[order, 0], np.arange(where.brokers + 1))
     leader = where.replicas[:, 0].copy()
@@ -80,12 +99,14 @@ def _roll(where: Layout, event: RollingRestart) -> Iterator[Batch]:
             continue
         away = _next_leaders(where, led, leader[led], lost=(broker,), at=began)
         leader[led] = away.new
-        yield from _split(away, event.batch, event.batch_pause_s * 1000)
-        if event.return_s is not None:
-            back = _back(away, began + (event.down_s + event.return_s) * 1000)
-            back = back._replace(started=broker)
+        moves = [*_split(away, event.batch, event.batch_pause_s * 1000)]
+        done = moves[-1].at + event.down_s * 1000 if moves else began
+        if event.return_s is not None and moves:
+            back = _back(away, done + event.return_s * 1000)._replace(started=broker)
             leader[led] = back.new
-            yield from _split(back, event.batch, event.batch_pause_s * 1000)
+            moves += _split(back, event.batch, event.batch_pause_s * 1000)
+            done = moves[-1].at
+        yield (done - began) / 1000, moves
 
 
 def _lost(

@@ -271,7 +271,12 @@ def first_mistake(error: ValidationError) -> str:
     place = ".".join(str(part) for part in mistake["loc"]) or "the file"
     if mistake["type"] == "extra_forbidden":
         return f"{place}: there is no such setting; docs/simulation.md has all"
-    return f"{place}: {mistake['msg'][:1].lower()}{mistake['msg'][1:]}"
+    if mistake["type"] == "string_type" and isinstance(mistake["input"], int | float):
+        return f"{place}: {mistake['input']} is a number in YAML; put it in quotes"
+    words = mistake["msg"].removeprefix("Value error, ")
+    if words != mistake["msg"]:
+        return f"{place}: {words}"
+    return f"{place}: {words[:1].lower()}{words[1:]}"
 
 
 def changed(table: Parameters, name: str, value: float) -> Parameters:

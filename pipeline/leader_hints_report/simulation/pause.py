@@ -12,6 +12,7 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Arm
 from leader_hints_report.simulation.fleet import RollingRestart
 from leader_hints_report.simulation.layout import layout
+from leader_hints_report.simulation.moves import least_pause
 from leader_hints_report.simulation.simulate import simulate
 
 _LONGEST: Final = 86_400.0
@@ -52,7 +53,7 @@ def shortest_pause(arm: Arm, share: float, limit_ms: float, seeds: Sequence[int]
     def hours(pause: float) -> float:
         return (outcomes[0].duration_ms + (pause - event.pause_s) * longer) / 3_600_000
 
-    low, high = event.down_s + (event.return_s or 0.0), _LONGEST
+    low, high = least_pause(where, event), _LONGEST
     if value(high) >= limit_ms:
         return Pause(arm.name, None, value(high), hours(high))
     if value(low) < limit_ms:

@@ -57,6 +57,14 @@ def test_it_searches_a_pause(tmp_path: Path) -> None:
     assert "give a percentile and ms" in _refused(*arguments, "fast")
 
 
+@pytest.mark.parametrize("given", ["--json", "--page", "--master"])
+def test_a_search_writes_no_file(tmp_path: Path, given: str) -> None:
+    file = tmp_path / "out"
+    arguments = ("--fleet", _file(tmp_path), "--pause-for", "p99.9=50", given, str(file))
+    assert "--pause-for prints a line for each arm" in _refused(*arguments)
+    assert not file.exists()
+
+
 @pytest.mark.parametrize("arguments", [(), ("--fleet", "a", "--journal", "b")])
 def test_it_needs_one_source(arguments: tuple[str, ...]) -> None:
     assert _refused(*arguments) == "give either --fleet or --journal"

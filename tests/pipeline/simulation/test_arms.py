@@ -27,6 +27,12 @@ def test_parameters_and_clients_may_be_changed() -> None:
     assert {one.retry_backoff_ms for one in clients} == {50}
 
 
+def test_null_is_what_it_is_in_the_file() -> None:
+    event = changed_fleet(small(), "return_s=null").event
+    assert isinstance(event, RollingRestart)
+    assert event.return_s is None
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

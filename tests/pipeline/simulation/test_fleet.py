@@ -1,5 +1,6 @@
 """The fleet's file: what is in it, and how mistakes are refused."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -51,6 +52,12 @@ _BAD: list[tuple[dict[str, Any], str]] = [
         "pairs of client and partition are more than",
     ),
     ({"event": {"kind": "flood"}}, "event"),
+    ({"cluster": {"brokers": 3, "version": "new"}}, "cluster.version: version 'new' is not one"),
+    ({"cluster": {"brokers": 3, "version": 3.6}}, "version: 3.6 is a number in YAML; put it in"),
+    (
+        {"event": {"kind": "rolling_restart", "pause_s": 5}},
+        "fleet.yaml: event.rolling_restart: pause_s 5 is less",
+    ),
     (
         {"event": {"kind": "rolling_restart", "pause_s": 10, "down_s": 30}},
         "the next broker would stop before the leaders are back",
@@ -65,6 +72,23 @@ def test_a_mistake_is_refused_with_its_place(changed: dict[str, Any], words: str
     assert str(refused.value).startswith("fleet.yaml: ")
     assert words in str(refused.value)
     assert "\n" not in str(refused.value)
+
+
+def test_the_examples_of_the_page_are_fleets(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs" / "simulation.md"
+    examples = re.findall(r"```yaml\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
+    fleets = []
+    for text in examples:
+        file = tmp_path / "fleet.yaml"
+        file.write_text(text)
+        fleets.append(read_fleet(file))
+    assert [fleet.cluster.brokers for fleet in fleets] == [6, 6, 60, 1000]
+
+
+@pytest.mark.parametrize(("given", "taken"), [(0, "0"), (1, "1"), ("1", "1"), ("all", "all")])
+def test_acks_need_no_quotes(given: object, taken: str) -> None:
+    clients = [{"name": "p", "role": "producer", "records_per_second": 1, "acks": given}]
+    assert make_fleet({**SMALL, "clients": clients}, "f").clients[0].acks == taken
 
 
 def test_what_is_no_fleet_is_refused(tmp_path: Path) -> None:

@@ -54,6 +54,19 @@ def test_a_client_that_met_few_moves_sends_little() -> None:
     assert few < all_of_them / 5
 
 
+def test_a_version_that_is_no_number_is_left_out_alone() -> None:
+    (strange,) = [one._replace(client_id="c", version="dev") for one in _recoveries(150)[:1]]
+    taken = fleet_from(_MOVES, [*_recoveries(150), strange])
+    assert [one.version for one in taken.fleet.clients] == ["3.6.2"]
+    assert "1 clients of software that is not known" in taken.notes[0]
+
+
+def test_a_rate_is_one_that_a_fleet_takes() -> None:
+    moves = [*_MOVES, Move("t", 900_000, 2, 1, 1300.0)]
+    taken = fleet_from(moves, _recoveries(1))
+    assert taken.fleet.clients[0].records_per_second == 1e9
+
+
 def test_what_does_not_say_enough_is_refused() -> None:
     with pytest.raises(PipelineError, match="no leader moves"):
         fleet_from([], _recoveries(100))

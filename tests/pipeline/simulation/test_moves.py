@@ -40,6 +40,21 @@ def test_leaders_move_in_batches() -> None:
     assert [batch.at for batch in moves[:3]] == [0, 2000, 4000]
 
 
+def test_a_broker_stops_when_its_last_batch_has_left_it() -> None:
+    moves = _batches({"kind": "rolling_restart", "pause_s": 120, "batch": 5, "batch_pause_s": 2})
+    # 4 s until all have left it, 30 s down, 60 s until they return.
+    assert [batch.at for batch in moves[3:7]] == [94_000, 96_000, 98_000, 120_000]
+    assert [len(batch.partitions) for batch in moves[3:6]] == [5, 5, 4]
+
+
+def test_batches_that_take_longer_than_the_pause_are_refused() -> None:
+    words = "pause_s 120: with batches of 1, 2 s apart, a broker takes 142 s"
+    with pytest.raises(PipelineError, match=words):
+        _batches({"kind": "rolling_restart", "pause_s": 120, "batch": 1, "batch_pause_s": 2})
+    long = {"kind": "rolling_restart", "pause_s": 142, "batch": 1, "batch_pause_s": 2}
+    assert len(_batches(long)) == 2 * 42
+
+
 def test_a_reassignment_moves_as_many_as_it_says() -> None:
     moves = _batches({"kind": "reassignment", "partitions": 7, "batch": 3})
     assert [len(batch.partitions) for batch in moves] == [3, 3, 1]

@@ -29,6 +29,13 @@ def test_an_easy_limit_is_kept_with_the_shortest_pause_and_some_with_none() -> N
     assert shortest_pause(arm, 0.999, 1, [1]).pause_s is None
 
 
+def test_no_pause_is_shorter_than_the_batches_take() -> None:
+    event = {"kind": "rolling_restart", "batch": 5, "batch_pause_s": 2}
+    arm = Arm(Mode.NO_PROXY, "", small(event=event))
+    # 4 s until the last batch has left, 30 s down, 60 s until the first returns, 4 s more.
+    assert shortest_pause(arm, 0.999, 1e6, [1]).pause_s == 98
+
+
 def test_other_events_have_no_pause() -> None:
     arm = Arm(Mode.NO_PROXY, "", small(event={"kind": "broker_loss"}))
     with pytest.raises(PipelineError, match="broker_loss has no pause"):
