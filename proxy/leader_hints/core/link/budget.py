@@ -11,8 +11,7 @@ from leader_hints.wire.steps import Steps, T
 _UNAUTHENTICATED = 1 / 2
 _LEAST_UNAUTHENTICATED = 1 << 23
 #: Bytes of requests of such links that are recoded at the same time, or one that is larger. Until
-#: that is done what was read of a request takes up to thirty times its bytes, in no budget. Others
-#: do not wait for that: it ends when the broker takes what came before, which may be never.
+#: that is done what was read of a request takes up to thirty times its bytes, in no budget.
 _RECODED_AT_ONCE = 1 << 20
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
@@ -74,12 +73,10 @@ class Budget:
         unauthenticated = self.unauthenticated + size
         return self.by_address.get(address, 0) + size <= self._share - unauthenticated
 
-    def may_recode(self, size: int) -> bool:
-        """Whether an unauthenticated link may have a request of so many bytes recoded now."""
-        return not self.recoded or self.recoded + size <= _RECODED_AT_ONCE
-
-    def recoding(self, size: int, steps: Steps[T]) -> Steps[T]:
-        """Do the steps that recode a request of ``size`` bytes, which count meanwhile."""
+    def in_turn(self, size: int, steps: Steps[T]) -> Steps[T]:
+        """Do the steps that recode a request of ``size`` bytes, once few others are recoded."""
+        while self.recoded and self.recoded + size > _RECODED_AT_ONCE:
+            yield
         self.recoded += size
         try:
             return (yield from steps)
@@ -170,13 +167,9 @@ class Account:
         self.noted -= size
         self.give_back(size)
 
-    def may_recode(self, size: int) -> bool:
-        """Whether a request of ``size`` bytes may be recoded in steps."""
-        return self.trusted or self._budget.may_recode(size)
-
-    def recoding(self, size: int, steps: Steps[T]) -> Steps[T]:
-        """Do the steps that recode it; those of links that nobody has authenticated count."""
-        return steps if self.trusted else self._budget.recoding(size, steps)
+    def in_turn(self, size: int, steps: Steps[T]) -> Steps[T]:
+        """See :meth:`Budget.in_turn`: so only links that nobody has authenticated wait."""
+        return steps if self.trusted else self._budget.in_turn(size, steps)
 
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""

@@ -139,12 +139,7 @@ class RequestFlow(Flow):
                 return bool(self._instead)
             # Its session takes long: it begins again in memory that stays.
         own = self._own(frame)
-        if own is None:
-            return False
-        if not self._account.may_recode(len(own)):
-            self.fault = f"{len(own)} bytes to recode, and the broker has authenticated nobody"
-            return False
-        return self._step(self._account.recoding(len(own), begin(own)))
+        return own is not None and self._step(self._account.in_turn(len(own), begin(own)))
 
     def _own(self, data: memoryview) -> memoryview | None:
         """Return memory that outlives the step; ``None`` where the link may not keep so much."""
