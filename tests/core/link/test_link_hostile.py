@@ -211,6 +211,25 @@ def test_requests_that_are_recoded_at_the_same_time_take_little_memory(
     assert (budget.recoded, budget.used, budget.unauthenticated) == (0, 0, 0)
 
 
+def test_a_link_without_a_turn_keeps_no_other_from_recoding() -> None:
+    """Its broker may not have taken what came before, and may never do so."""
+    budget = Budget(1 << 22, 1 << 26)
+    topics = write_uvarint(19_001) + (b"\x33" + b"a" * 50 + b"\1\0") * 19_000
+    asked = _frame(1, 12, struct.pack(">i", -1) + _FIXED + topics + b"\1\1\0")
+    assert len(asked) > 1_000_000
+    shared = memoryview(bytearray(1 << 20))
+    stuck, other = _begun(budget, shared, asked), _begun(budget, shared, asked)
+    turns = 0
+    while other.requests.unfinished and turns < 1_000:
+        other.requests.resume()
+        turns += 1
+    assert not other.requests.unfinished
+    assert stuck.requests.unfinished
+    for link in (stuck, other):
+        link.close()
+    assert (budget.recoded, budget.used) == (0, 0)
+
+
 def test_a_request_for_as_many_topics_as_any_broker_leads_is_recoded() -> None:
     driven = Driven(route_before("2.4"), budget=Budget(1 << 22, 1 << 26))
     asked = _fetch(12, 10_000, b"\2a" + _ONE_PARTITION + b"\0")

@@ -74,7 +74,12 @@ class Budget:
         return self.by_address.get(address, 0) + size <= self._share - unauthenticated
 
     def in_turn(self, size: int, steps: Steps[T]) -> Steps[T]:
-        """Do the steps that recode a request of ``size`` bytes, once few others are recoded."""
+        """Do the steps that recode a request of ``size`` bytes, once few others are recoded.
+
+        Not in the first turn: then what came before the request may still have to be sent, and a
+        link is given no turn before its broker has taken that. One that counts here always goes on.
+        """
+        yield
         while self.recoded and self.recoded + size > _RECODED_AT_ONCE:
             yield
         self.recoded += size
