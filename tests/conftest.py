@@ -1,8 +1,9 @@
 """What holds for all tests."""
 
 import gc
+import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -31,7 +32,12 @@ settings.load_profile("here")
 _TOGETHER = ("tests/pipeline/", "tests/packaging/")
 #: Tests that coverage does not follow, to save time: those run much of the proxy, again and again,
 #: or none of it. What they alone reach counts as not covered.
-_NOT_MEASURED = ("tests/bench/", "tests/docs/", "tests/mutants/", "tests/pipeline/", "tests/world/")
+_NOT_MEASURED = (
+    *("tests/bench/", "tests/docs/", "tests/mock/", "tests/mutants/", "tests/pipeline/"),
+    *("tests/real/", "tests/world/"),
+)
+#: By this variable coverage follows the processes that tests start.
+_PROCESSES_MEASURED = "COVERAGE_PROCESS_CONFIG"
 #: What a process of the proxy handles.
 _SIGNALS = (signal.SIGHUP, signal.SIGINT, signal.SIGTERM)
 
@@ -90,6 +96,19 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.nodeid.startswith(_NOT_MEASURED):
             item.add_marker(pytest.mark.no_cover)
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
+    """Have coverage not follow the processes of tests that are not measured, fixtures included."""
+    kept = os.environ.get(_PROCESSES_MEASURED)
+    if kept is None or item.get_closest_marker("no_cover") is None:
+        return (yield)
+    del os.environ[_PROCESSES_MEASURED]
+    try:
+        return (yield)
+    finally:
+        os.environ[_PROCESSES_MEASURED] = kept
 
 
 def pytest_collection_finish() -> None:
