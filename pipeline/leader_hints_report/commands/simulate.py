@@ -12,7 +12,7 @@ from leader_hints_report.progress import steps
 from leader_hints_report.spark_session import begin, takes_conf
 
 if TYPE_CHECKING:
-    from leader_hints_report.simulation.arms import Arm
+    from leader_hints_report.simulation.arms import Arm, Mode
     from leader_hints_report.simulation.fleet import Fleet
 
 _MODES: Final = ("no-proxy", "hints", "settled", "native", "no-backoff")
@@ -114,8 +114,9 @@ def command(
         else:
             told(f"Simulating {len(chosen)} arms with {seeds} seeds on Spark")
             figures = sweep.sweep_on_spark(begin(master, conf), fleet, chosen, numbers)
-    if any(arm.mode.has_proxy for arm in chosen):
-        notes += _judged(fleet, first_seed)
+    proxies = {arm.mode for arm in chosen if arm.mode.has_proxy}
+    if proxies:
+        notes += _judged(fleet, first_seed, proxies)
     forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=notes)
     click.echo(markdown(forecast))
     if json_file is not None:
@@ -146,17 +147,19 @@ def _taken(
     return fleet, notes
 
 
-def _judged(fleet: "Fleet", seed: int) -> list[str]:
+def _judged(fleet: "Fleet", seed: int, modes: "set[Mode]") -> list[str]:
     """Hold the model's holds against the proxy's own rules, and say how far they are apart."""
     from leader_hints_report.simulation.core_rules import compare
 
-    of = compare(fleet, seed, _SAMPLED)
-    if not of.holds:
+    compared = [of for of in compare(fleet, seed, _SAMPLED, modes) if of.holds]
+    if not compared:
         return []
-    return [
-        f"The proxy's own rules were applied to {of.holds} sampled errors: {of.differ} differ in "
-        f"whether there is a hint, the other holds end within {of.apart_ms:.1f} ms of the model's."
-    ]
+    each = "; ".join(
+        f"{of.kind}: {of.holds}, {of.differ} differ in whether there is a hint, the other holds "
+        f"end within {of.apart_ms:.1f} ms of the model's"
+        for of in compared
+    )
+    return [f"The proxy's own rules were applied to sampled errors. {each}."]
 
 
 def _search(pause_for: str, chosen: "list[Arm]", seeds: list[int]) -> None:

@@ -45,8 +45,8 @@ def held_until(
     """Return until when errors are held, as the fast form of the proxy's rules.
 
     A hint is given when some broker names the leader and the leader itself confirms it; a settled
-    error goes on when all brokers name it. ``asked``: how long after a broker knows something the
-    proxy has heard it. No error is held for longer than the bound.
+    error goes on when all brokers name it, and it does. ``asked``: how long after a broker knows
+    something the proxy has heard it. No error is held for longer than the bound.
     """
     nobody = np.zeros(len(error), dtype=np.bool_)
     if mode is Mode.NATIVE:
@@ -63,7 +63,7 @@ def held_until(
     hinted = uses_hints & (good <= error + bound)
     until = np.where(uses_hints, np.minimum(good, error + bound), error)
     if mode is Mode.SETTLED:
-        settled = np.maximum(error, shows.max() + asked)
+        settled = np.maximum(error, np.maximum(shows.max(), serves) + asked)
         until = np.where(uses_hints, until, np.minimum(settled, error + bound))
     return Held(until + table.proxy_ms, hinted)
 
