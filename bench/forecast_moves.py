@@ -5,6 +5,7 @@ records a second (acks=1), a consumer, and followers that fetch often.
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cache
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -143,11 +144,9 @@ def compare(
     moves: int = MOVES,
 ) -> list[Compared]:
     """Compare the model's stalls with those that were measured, with some parameters changed."""
-    files: dict[str, Samples] = {}
     compared = []
     for case in cases:
-        samples = files.setdefault(case.file, Samples.read(case.file))
-        measured = samples.all(Sample, case.comparison).get(case.arm)
+        measured = _measured(case.file, case.comparison).get(case.arm)
         if measured is None:
             continue
         for kind, model in stalls(case, parameters, moves).items():
@@ -155,6 +154,12 @@ def compare(
             middle, of_real = float(np.median(model)), float(np.median(real))
             compared.append(Compared(case, kind, middle, of_real, distance(model, real)))
     return compared
+
+
+@cache
+def _measured(file: str, comparison: str) -> Mapping[str, Sample]:
+    """What a bench measured: read once, since each try is compared with it."""
+    return Samples.read(file).all(Sample, comparison)
 
 
 def distance(one: Floats, other: Floats) -> float:

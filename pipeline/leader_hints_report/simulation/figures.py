@@ -94,7 +94,7 @@ def over_seeds(arm: Arm, runs: Sequence[dict[str, float]]) -> ArmFigures:
 
 
 def interval(values: Iterable[float]) -> Interval:
-    """Return mean and 95 % interval of the mean."""
+    """Return mean and 95 % interval of the mean, of figures that are never below 0."""
     given = [*values]
     middle = mean(given)
     if len(given) == 1:
@@ -102,4 +102,4 @@ def interval(values: Iterable[float]) -> Interval:
     free = len(given) - 1
     t = _T[free - 1] if free <= len(_T) else _NORMAL
     around = t * stdev(given) / len(given) ** 0.5
-    return Interval(mean=middle, low=middle - around, high=middle + around)
+    return Interval(mean=middle, low=max(middle - around, 0.0), high=middle + around)

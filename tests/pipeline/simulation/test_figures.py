@@ -11,6 +11,8 @@ def test_intervals_are_those_of_student() -> None:
     of = interval([1.0, 2.0, 3.0])
     assert of.mean == 2
     assert of.high - of.mean == pytest.approx(4.30 / 3**0.5)
+    assert of.low == 0, "no figure is below 0"
+    assert interval([50.0, 51.0, 52.0]).low == pytest.approx(51 - 4.30 / 3**0.5)
     assert interval([5.0]).low == interval([5.0]).high == 5
 
 
