@@ -184,7 +184,7 @@ def test_requests_that_are_recoded_at_the_same_time_take_little_memory(
     Nobody has authenticated their clients. Some of these are ``gone`` before the end. They are
     small, since requests take long while memory is traced.
     """
-    monkeypatch.setattr("leader_hints.core.link.budget._RECODED_AT_ONCE", 50_000, raising=False)
+    monkeypatch.setattr("leader_hints.core.link.budget._RECODED_AT_ONCE", 50_000)
     budget = Budget(1 << 22, 1 << 26)
     topics = write_uvarint(2001) + b"\3ab\1\0" * 2000
     asked = _frame(1, 12, struct.pack(">i", -1) + _FIXED + topics + topics + b"\1\0")

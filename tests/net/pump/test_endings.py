@@ -115,17 +115,23 @@ def test_a_broker_that_closes_has_its_last_words_delivered() -> None:
         assert route.traffic.links_open == 0
 
 
+def _answered_more_than_is_taken(rig: Rig) -> tuple[Ends, bytes]:
+    """Return a link over TCP whose client reads slowly, and an answer that is too much for it."""
+    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
+    ends = rig.link(hinting_route(), tcp=True)
+    ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
+    rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
+    rig.send(ends.broker, answer)
+    return ends, answer
+
+
 @pytest.mark.parametrize("closes", [True, False], ids=["closes", "half-closes"])
 def test_a_client_that_asks_on_gets_all_that_a_broker_said_before_its_end(closes: bool) -> None:
     """What Linux has taken and cannot send yet is dropped where its socket is closed, and anything
     comes that is not read.
     """
-    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
     with opened(Rig()) as rig:
-        ends = rig.link(hinting_route(), tcp=True)
-        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
-        rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
-        rig.send(ends.broker, answer)
+        ends, answer = _answered_more_than_is_taken(rig)
         received(ends.broker)
         ends.client.send(messages.fetch_request(16, 2, epoch=3))
         if closes:
@@ -153,12 +159,8 @@ def test_a_client_that_asks_on_gets_all_that_a_broker_said_before_its_end(closes
 
 
 def test_a_client_that_stays_once_it_has_met_the_end_keeps_its_link_for_a_moment_only() -> None:
-    answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
     with opened(Rig()) as rig:
-        ends = rig.link(hinting_route(), tcp=True)
-        ends.client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, _SMALL)
-        rig.send(ends.client, messages.fetch_request(16, 1, epoch=3))
-        rig.send(ends.broker, answer)
+        ends, answer = _answered_more_than_is_taken(rig)
         ends.broker.close()
         rig.spin()
         rig.sweep(1)
