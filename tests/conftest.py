@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 import structlog
+from coverage import Coverage
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadScopeScheduling
 
@@ -96,6 +97,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     for item in items:
         if item.nodeid.startswith(_NOT_MEASURED):
             item.add_marker(pytest.mark.no_cover)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Have one measurement of coverage follow a worker, that which pytest-cov begins next.
+
+    The process has one by then, and another that pytest-cov took it to need without workers. They
+    would go on where the last one pauses for ``no_cover``.
+    """
+    if hasattr(config, "workerinput"):
+        while (running := Coverage.current()) is not None:
+            running.stop()
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
