@@ -20,6 +20,7 @@ from tests.harness.clients import (
 from tests.harness.franz_go import go_clients, sarama_clients
 from tests.harness.java import java_clients
 from tests.harness.python_client import CONFLUENT, KAFKA_PYTHON, python_clients
+from tests.harness.rack_fleet import GROUP_SETTINGS
 
 JAVA, FRANZ_GO, SARAMA = "java", "franz-go", "sarama"
 #: Java's consumers say there why they go to another offset.
@@ -39,14 +40,6 @@ _ONLY_ASSIGNED = (SARAMA,)
 STAYS = (FRANZ_GO,)
 PLAIN, TRANSACTIONS = "closest-plain", "closest-transactions"
 TOPICS = (PLAIN, TRANSACTIONS)
-#: Java's member joins its group again when the racks of its partitions change, as with a broker
-#: that stops (KIP-881). By the default assignor it then begins at what it has committed.
-_GROUP_SETTINGS = {
-    JAVA: {
-        "partition.assignment.strategy": "org.apache.kafka.clients.consumer."
-        "CooperativeStickyAssignor"
-    }
-}
 #: Racks of consumers; the third broker's and the second's: the first one never stops.
 _RACKS = ("rack-3", "rack-2")
 RATE = 60.0
@@ -153,6 +146,6 @@ def _specs(
             committed_only=committed,
             settings={
                 "client.rack": _RACKS[(number + at) % len(_RACKS)],
-                **(_GROUP_SETTINGS.get(library, {}) if grouped else {}),
+                **(GROUP_SETTINGS.get(library, {}) if grouped else {}),
             },
         )

@@ -7,6 +7,15 @@ from tests.harness.cluster import RealCluster
 from tests.harness.proxyproc import Hints, ProxyFleet
 from tests.harness.waiting import until
 
+#: By library. Java's member joins its group again when the racks of its partitions change, as with
+#: a broker that stops or starts (KIP-881). By the default assignor it then begins at what it has
+#: committed.
+GROUP_SETTINGS: Mapping[str, Mapping[str, str]] = {
+    "java": {
+        "partition.assignment.strategy": "org.apache.kafka.clients.consumer."
+        "CooperativeStickyAssignor"
+    }
+}
 #: Long enough for the pause after a replica was named, and for a lease of librdkafka.
 _PATIENCE_S = 150.0
 

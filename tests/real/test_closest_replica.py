@@ -11,7 +11,7 @@ from tests.harness.clients import ClientProcess, ConsumerSpec, OffsetsSpec, Prod
 from tests.harness.cluster import RealCluster
 from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import Hints
-from tests.harness.rack_fleet import RackFleet
+from tests.harness.rack_fleet import GROUP_SETTINGS, RackFleet
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA, KAFKA_PYTHON, KRAFT_36, PLAIN_24, PLAIN_28
 from tests.real.test_client_families import need_go
@@ -30,27 +30,19 @@ def _fleet(cluster: RealCluster, folder: Path, mode: Hints = "on") -> RackFleet:
     return RackFleet(cluster, folder, mode, racks=RACKS, poll_ms=1000)
 
 
-@pytest.fixture
-def client(
-    request: pytest.FixtureRequest, clients: Callable[[str], ClientProcess]
-) -> ClientProcess:
-    """A client library's process, by its name."""
-    return clients(request.param)
-
-
 @pytest.mark.parametrize(
-    ("client", "cluster", "least"),
+    ("library", "cluster", "least"),
     [
         *((JAVA, cluster, 0.95) for cluster in (PLAIN_24, PLAIN_28, KRAFT_36)),
         *((CONFLUENT, cluster, 0.95) for cluster in (PLAIN_24, PLAIN_28, KRAFT_36)),
         # It asks the leader every second time, for nothing: that is some bytes.
         *((KAFKA_PYTHON, cluster, 0.9) for cluster in (PLAIN_28, KRAFT_36)),
     ],
-    indirect=["client", "cluster"],
+    indirect=["cluster"],
 )
 def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     cluster: RealCluster,
-    client: ClientProcess,
+    library: str,
     admin: ClusterAdmin,
     clients: Callable[[str], ClientProcess],
     new_topics: Callable[..., list[str]],
@@ -68,14 +60,17 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
         )
         ends = clients(JAVA).ask_offsets(OffsetsSpec(fleet.bootstrap, topic, PARTITIONS))
         consumers = [
-            client.consume(
+            clients(library).consume(
                 ConsumerSpec(
                     fleet.bootstrap,
                     topic,
                     PARTITIONS,
                     group=f"group-{topic}" if group else None,
                     committed_only=committed,
-                    settings={"client.rack": RACKS[CLOSE]},
+                    settings={
+                        "client.rack": RACKS[CLOSE],
+                        **(GROUP_SETTINGS.get(library, {}) if group else {}),
+                    },
                 )
             )
             for group, committed in ((False, False), (False, True), (True, False))
