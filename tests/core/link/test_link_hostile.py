@@ -18,6 +18,7 @@ from leader_hints.wire.varint import write_uvarint
 from tests.core.brokers import route_before
 from tests.core.links import Driven, route
 from tests.core.samples import (
+    BROKER_3_6,
     NOT_LEADER,
     answer,
     fetch_answer,
@@ -356,6 +357,32 @@ def test_few_requests_are_noted_of_a_client_whom_nobody_has_authenticated() -> N
         driven.up(small * (len(driven.link.requests.buffer()) // len(small)))
     assert driven.link.requests.fault is None
     assert len(driven.link.state.exchanges.waiting) < 500
+
+
+def test_answers_kept_for_clients_that_nobody_has_authenticated_have_room_in_their_share() -> None:
+    """They asked for versions and read none: 32 KB were kept for each link, whatever was left."""
+    budget, asked = Budget(1 << 22, 1 << 24), struct.pack(">ihhi", 8, 18, 0, 1)
+    answered = versions_answer(0, 1, dict.fromkeys(range(61), 3) | BROKER_3_6) * 100
+    links = [Driven(route(), budget=budget, buffer_size=1 << 18) for _ in range(300)]
+    kept = 0
+    for driven in links:
+        driven.up(asked * 100)
+        responses = driven.link.responses
+        buffer = responses.buffer()
+        size = min(len(buffer), len(answered))
+        buffer[:size] = answered[:size]
+        # None of it is sent, so the rest gets no turn.
+        size -= sum(map(len, responses.received(size)))
+        kept += size if responses.fault is None else 0
+    assert kept == budget.used <= budget.total // 2
+    faults = [driven.link.responses.fault for driven in links]
+    assert faults[0] is None
+    assert faults[-1] is not None
+    assert "does not read" in faults[-1]
+    assert links[-1].link.responses.unread
+    for driven in links:
+        driven.link.close()
+    assert (budget.used, budget.unauthenticated) == (0, 0)
 
 
 # What is kept of a link as long as it lasts.

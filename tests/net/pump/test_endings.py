@@ -497,6 +497,21 @@ def test_an_answer_that_cannot_be_converted_is_reported_and_the_link_closed() ->
     assert told.reason.startswith("Fetch v12 response: ")
 
 
+def test_a_client_is_at_fault_whose_answers_have_no_room_before_it_is_served() -> None:
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        # What others have of the same share.
+        rig.budget.note_unauthenticated("", rig.budget.total)
+        rig.send(ends.client, b"".join(messages.api_versions_request(n) for n in range(10)))
+        answers = [messages.api_versions_response(n, 3, {0: 9}) for n in range(10)]
+        rig.send(ends.broker, b"".join(answers))
+        assert ended(ends.broker)
+        rig.budget.note_unauthenticated("", -rig.budget.total)
+    (told,) = rig.complaints
+    assert isinstance(told, BadClientBytes)
+    assert "does not read" in told.reason
+
+
 def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> None:
     """It answers nobody who has not authenticated."""
     route = _before_2_8()

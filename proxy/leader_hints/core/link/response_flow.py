@@ -57,7 +57,7 @@ class ResponseFlow(Flow):
     before all of it is there.
 
     ``held``: set when a response waits for its hints; then nothing may be received until
-    :meth:`release` was called.
+    :meth:`release` was called. ``unread``: the fault is the client's, which reads no answers.
     """
 
     __slots__ = (
@@ -71,6 +71,7 @@ class ResponseFlow(Flow):
         "_reserved",
         "_steps",
         "held",
+        "unread",
     )
 
     def __init__(
@@ -97,6 +98,7 @@ class ResponseFlow(Flow):
         #: What is reserved for what failed in it, until it is held.
         self._reserved = 0
         self.held: Held | None = None
+        self.unread = False
 
     def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
         """Let the held response go on with ``hints``, and what came behind it."""
@@ -312,9 +314,12 @@ class ResponseFlow(Flow):
         Where that was kept behind another one before, it is reserved already.
         """
         more = max(len(data) - self._behind, 0)
-        if self._account.take_anyway(more):
-            self._owed += more
-            self._behind += more
+        if not self._account.take_anyway(more):
+            self.unread = True
+            self.fault = f"{more} bytes of answers that it does not read, before it is served"
+            return
+        self._owed += more
+        self._behind += more
         # What was kept before is memory of its own. Versions in it are changed in place.
         self._backlog = memoryview(bytearray(data)) if data.obj is self._shared.obj else data
 

@@ -166,7 +166,9 @@ class Relay:
                 break
             self._release(pair, hints)
         if responses.fault is not None and pair.open:
-            self._endings.broker_at_fault(pair, responses.fault)
+            ended = self._endings
+            report = ended.client_at_fault if responses.unread else ended.broker_at_fault
+            report(pair, responses.fault)
         state = pair.link.state
         if state.snooped:
             self._reports.metadata(state)
