@@ -2,7 +2,7 @@
 
 import struct
 from collections.abc import AsyncIterator, Callable, Generator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Final
 
 import trio
@@ -16,12 +16,16 @@ from tests.net import messages
 HANDSHAKE: Final = 17
 AUTHENTICATE: Final = 36
 
-#: What a broker does: it is sent tokens, and yields its own, or raises Refused.
+#: What a broker does: it is sent tokens, and yields its own, or raises RefusedError or EndedError.
 Judge = Generator[bytes, bytes, None]
 
 
 class RefusedError(Exception):
     """The broker refuses, in these words."""
+
+
+class EndedError(Exception):
+    """The broker says nothing more, and closes the connection."""
 
 
 class Broker:
@@ -42,6 +46,11 @@ class Broker:
         self._handshake_error = handshake_error
 
     async def serve(self, stream: trio.abc.Stream) -> None:
+        with suppress(EndedError):
+            await self._serve(stream)
+        await stream.aclose()
+
+    async def _serve(self, stream: trio.abc.Stream) -> None:
         data = b""
         judging = self._judge()
         while chunk := await stream.receive_some():

@@ -22,6 +22,7 @@ from leader_hints.settings.sasl import SaslSettings
 from tests.net.brokers.sasl_broker import (
     AUTHENTICATE,
     Broker,
+    EndedError,
     Judge,
     RefusedError,
     ask,
@@ -281,6 +282,43 @@ async def test_a_token_that_a_broker_refuses_is_not_used_until_it_expires(
         async with connected(broker, known) as connection:
             assert await ask(connection) == b"the answer"
     assert len(scene.endpoint.forms) == 3
+
+
+def says_no_and_ends(token: str) -> Judge:
+    """A broker that refuses a token as RFC 7628 says, and does not answer what is said to that."""
+    said = yield b""
+    if said == f"n,,\1auth=Bearer {token}\1\1".encode():
+        yield b""
+    yield b'{"status":"invalid_token"}'
+    raise EndedError
+
+
+def says_no_and_goes_on(token: str) -> Judge:
+    """The same, with an answer that has no error."""
+    said = yield b""
+    if said == f"n,,\1auth=Bearer {token}\1\1".encode():
+        yield b""
+    yield b'{"status":"invalid_token"}'
+    yield b""
+
+
+@pytest.mark.parametrize("judge", [says_no_and_ends, says_no_and_goes_on])
+async def test_a_token_that_is_refused_without_an_error_is_not_used_until_it_expires(
+    scene: Scene, mock_clock: MockClock, judge: Callable[[str], Judge]
+) -> None:
+    """Brokers hold the error back (connection.failed.authentication.delay.ms), perhaps for longer
+    than it is waited for.
+    """
+    known, broker = Credentials(settings()), Broker("OAUTHBEARER", lambda: judge("new"))
+    scene.endpoint.answer = lambda: issued("old", 3600)
+    async with connected(broker, known) as connection:
+        with pytest.raises(BrokerError, match=r"^SASL: "):
+            await ask(connection)
+    scene.endpoint.answer = lambda: issued("new", 3600)
+    mock_clock.jump(10)
+    async with connected(broker, known) as connection:
+        assert await ask(connection) == b"the answer"
+    assert len(scene.endpoint.forms) == 2
 
 
 async def test_a_token_that_is_refused_stays_in_use_while_there_is_no_other(

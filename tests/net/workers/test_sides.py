@@ -539,6 +539,23 @@ async def test_a_response_does_not_wait_for_a_process_that_says_nothing(
     assert len(seat.settled) == 1
 
 
+async def test_a_process_that_was_stopped_gives_no_hint_that_was_decided_long_ago(
+    mock_clock: MockClock,
+) -> None:
+    """The leader has moved again meanwhile, as the process that decides knows."""
+    hall, seat = _moved()
+    link = seat.link()
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    for message in seat.waiting:
+        hall.side.take(seat.worker, message)  # type: ignore[arg-type]
+    decided = seat.pending()
+    mock_clock.jump(10)
+    _move(hall, epoch=7, leader=3)
+    for told in decided:
+        assert seat.side.takes(told)
+    assert seat.settled == [(link.number, [None])]
+
+
 async def test_an_error_that_waits_until_it_is_settled_says_so(mock_clock: MockClock) -> None:
     hall = _hall()
     hall.meet()

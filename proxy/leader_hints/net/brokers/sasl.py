@@ -124,6 +124,8 @@ class Credentials:
         used.append(self._fetched or read_secret(self._settings.token))
         refusal = yield f"n,,\1auth=Bearer {used[-1]}\1\1".encode()
         if refusal:
+            # The error may come late (connection.failed.authentication.delay.ms), or never.
+            self.refused(used)
             yield b"\1"
             raise BrokerError(f"it refuses the token: {refusal.decode(errors='replace')}")
 

@@ -104,7 +104,12 @@ class RelayedHolds:
             self._send(Happened(event))
 
     def decided(self, message: HintsDecided) -> None:
-        """Take the hints of a response, or some of them."""
+        """Take the hints of a response, or some of them.
+
+        What is read late was decided early, as when this process had been stopped: by what may not
+        be known any more.
+        """
+        self._let_go()
         if message.response not in self._held:
             return
         hints = self._hints.setdefault(message.response, [])
@@ -123,14 +128,21 @@ class RelayedHolds:
         while True:
             await self._some.wait()
             self._some = trio.Event()
+            self._let_go()
             while self._latest:
-                at, number = self._latest[0]
-                if number in self._held and trio.current_time() < at:
-                    await trio.sleep_until(at)
-                    continue
-                self._latest.popleft()
-                if number in self._held:
-                    self._go_on(number, [])
+                await trio.sleep_until(self._latest[0][0])
+                self._let_go()
+
+    def _let_go(self) -> None:
+        """Let responses go on without hints whose time is over."""
+        while self._latest:
+            at, number = self._latest[0]
+            waits = number in self._held
+            if waits and trio.current_time() < at:
+                return
+            self._latest.popleft()
+            if waits:
+                self._go_on(number, [])
 
     def _go_on(self, number: int, hints: list[LeaderHint | None]) -> None:
         held = self._held[number]
