@@ -64,7 +64,7 @@ class Holds(NamedTuple):
 
 
 class _View(LeaderView):
-    """A view that is told how large topics are, and not of each of their partitions."""
+    """A view that knows how large topics are without each of their partitions."""
 
     def __init__(self, clock: "_Clock", sizes: dict[str, int]) -> None:
         super().__init__("cluster", clock)
