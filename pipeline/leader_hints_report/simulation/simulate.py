@@ -11,7 +11,7 @@ from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
 from leader_hints_report.simulation.layout import Layout, layout
 from leader_hints_report.simulation.load.proxy_questions import Proxies
-from leader_hints_report.simulation.load.requests import Api, BrokerLoad, Tally, of_clients
+from leader_hints_report.simulation.load.requests import Api, BrokerLoad, RequestCounter, of_clients
 from leader_hints_report.simulation.moves import Batch, batches
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import Propagation, propagate
@@ -93,7 +93,7 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
         counts,
         update_bytes,
         loads.of(duration),
-        {api: tally.asked_by_proxies for api, tally in loads.tallies.items()},
+        {api: counter.asked_by_proxies for api, counter in loads.counters.items()},
     )
 
 
@@ -101,7 +101,7 @@ class _Loads:
     """The load on brokers, batch by batch."""
 
     def __init__(self, where: Layout, mode: Mode, table: Parameters) -> None:
-        self.tallies = {api: Tally(where.brokers) for api in Api}
+        self.counters = {api: RequestCounter(where.brokers) for api in Api}
         self._brokers = np.arange(where.brokers)
         self._proxies: Proxies | None = None
         if mode.has_proxy:
@@ -112,16 +112,17 @@ class _Loads:
         if not batch.alive:
             answering = np.setdiff1d(answering, batch.old)
         asked = of_clients(its.asks, answering, random)
-        self.tallies[Api.METADATA].clients(batch.at, asked)
+        self.counters[Api.METADATA].clients(batch.at, asked)
         if self._proxies is not None:
             questions = self._proxies.questions(batch, spread, its.holds)
             for api, sent in questions.items():
-                self.tallies[api].questions(batch.at, sent)
+                self.counters[api].questions(batch.at, sent)
 
     def of(self, duration: float) -> dict[Api, BrokerLoad]:
         polls = {Api.METADATA: self._proxies.polls_per_s if self._proxies is not None else 0.0}
         return {
-            api: tally.load(duration, polls.get(api, 0.0)) for api, tally in self.tallies.items()
+            api: counter.load(duration, polls.get(api, 0.0))
+            for api, counter in self.counters.items()
         }
 
 

@@ -71,7 +71,7 @@ def of_clients(asks: Asks, brokers: Ints, random: Random) -> Sent:
     return Sent(at, brokers[random.integers(len(brokers), size=len(row))])
 
 
-class Tally:
+class RequestCounter:
     """Counts the requests of one API by broker and second of the event."""
 
     def __init__(self, brokers: int) -> None:

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from leader_hints_report.simulation.load.requests import Asks, Sent, Tally, of_clients
+from leader_hints_report.simulation.load.requests import Asks, RequestCounter, Sent, of_clients
 
 
 def _sent(*requests: tuple[float, int]) -> Sent:
@@ -13,30 +13,30 @@ def _sent(*requests: tuple[float, int]) -> Sent:
 
 
 def test_the_busiest_second_of_each_broker_is_found() -> None:
-    tally = Tally(3)
-    tally.clients(10_000, _sent((0, 0), (900, 0), (1100, 0), (500, 1)))
-    of = tally.load(20_000, 0)
+    counter = RequestCounter(3)
+    counter.clients(10_000, _sent((0, 0), (900, 0), (1100, 0), (500, 1)))
+    of = counter.load(20_000, 0)
     assert of.peak.tolist() == [2, 1, 0]
     assert of.begins_s.tolist() == [10, 10, 0]
 
 
 def test_batches_that_follow_closely_share_a_second() -> None:
-    tally = Tally(1)
-    tally.clients(10_000, _sent((1500, 0)))
-    tally.questions(11_000, _sent((600, 0), (10_000, 0)))
-    of = tally.load(50_000, 0)
+    counter = RequestCounter(1)
+    counter.clients(10_000, _sent((1500, 0)))
+    counter.questions(11_000, _sent((600, 0), (10_000, 0)))
+    of = counter.load(50_000, 0)
     assert (of.peak.tolist(), of.begins_s.tolist()) == ([2], [11])
 
 
 def test_means_are_by_origin() -> None:
-    tally = Tally(2)
-    tally.clients(0, _sent((0, 0), (1, 0)))
-    tally.questions(0, _sent((0, 1)))
-    of = tally.load(2000, 0.25)
+    counter = RequestCounter(2)
+    counter.clients(0, _sent((0, 0), (1, 0)))
+    counter.questions(0, _sent((0, 1)))
+    of = counter.load(2000, 0.25)
     assert of.clients.tolist() == [1, 0]
     assert of.questions.tolist() == [0, 0.5]
     assert of.mean.tolist() == [1.25, 0.75]
-    assert tally.asked_by_proxies == 1
+    assert counter.asked_by_proxies == 1
 
 
 def test_clients_ask_evenly_and_only_brokers_that_are_there() -> None:
@@ -47,4 +47,4 @@ def test_clients_ask_evenly_and_only_brokers_that_are_there() -> None:
 
 
 def test_nothing_asked_is_no_load() -> None:
-    assert Tally(2).load(1000, 0).peak.tolist() == [0, 0]
+    assert RequestCounter(2).load(1000, 0).peak.tolist() == [0, 0]
