@@ -4,10 +4,6 @@ There is one proxy process in front of each broker. It polls its own broker, and
 whole cluster while it holds errors: what and whom is decided by :class:`RefreshPlan`, how often by
 :class:`RefreshRate`, and what a poll asks for by :class:`PollPlan`.
 
-A round among a thousand brokers takes a millisecond to plan. So of many holds that are alike only
-some are planned. Others have the questions of the last one planned, as the same rounds of
-another broker's proxy: brokers are arranged in a ring (:mod:`.layout`), which is turned.
-
 It imports the proxy on purpose.
 """
 
@@ -44,9 +40,6 @@ _EPOCH: Final = 5
 _ENDPOINT: Final = Endpoint("broker", 9092, None)
 #: Topics of which slices are planned; of more, the slices grow as the partitions do.
 _MOST_TOPICS: Final = 5000
-#: Of holds that are alike: so many are planned, and then one of so many.
-_PLANNED: Final = 30
-_ONE_OF: Final = 10
 
 
 class Holds(NamedTuple):
@@ -98,27 +91,11 @@ class _Broker:
 
 
 class _Asked(NamedTuple):
-    """A question: how long ``after`` the holds began, and the ``broker`` that is asked."""
+    """A question: when, and the ``broker`` that is asked."""
 
-    after: float
+    at: float
     api: Api
     broker: int
-
-
-class _Kind(NamedTuple):
-    """What holds that are alike have in common: whether leaders return to a broker that was
-    ``started``, how many moved (doublings), and how many ``rounds`` they take."""
-
-    started: bool
-    moved: int
-    rounds: int
-
-
-class _Pattern(NamedTuple):
-    """The questions of the proxy of ``node``."""
-
-    node: int
-    asked: list[_Asked]
 
 
 class _Process(NamedTuple):
@@ -141,9 +118,6 @@ class Proxies:
         self._settings = SubscriptionSettings()
         self.brokers = [_Broker(node) for node in range(where.brokers)]
         self._processes: dict[int, _Process] = {}
-        #: Of holds that are alike, how many there were, and the questions of the last one planned.
-        self._alike: dict[_Kind, int] = defaultdict(int)
-        self._patterns: dict[_Kind, _Pattern] = {}
 
     @property
     def polls_per_s(self) -> float:
@@ -170,31 +144,17 @@ class Proxies:
         old = batch.old[holds.move[held]]
         for node in np.unique(old):
             its = Holds(*(column[held[old == node]] for column in holds))
-            begin = float(its.begin.min())
-            for asked in self._of(int(node), batch, spread, its):
-                times[asked.api].append(begin + asked.after)
+            for asked in self._planned(int(node), batch, spread, its):
+                times[asked.api].append(asked.at)
                 nodes[asked.api].append(asked.broker)
         return {api: Sent(np.array(times[api]), np.array(nodes[api], np.int64)) for api in times}
-
-    def _of(self, node: int, batch: Batch, spread: Propagation, holds: Holds) -> list[_Asked]:
-        """Return the questions of one broker's proxy."""
-        rounds = int((holds.until.max() - holds.begin.min()) / self.table.ask_ms)
-        kind = _Kind(batch.started >= 0, len(np.unique(holds.move)).bit_length(), rounds)
-        self._alike[kind] += 1
-        known = self._patterns.get(kind)
-        if known is None or self._alike[kind] <= _PLANNED or not self._alike[kind] % _ONE_OF:
-            asked = self._planned(node, batch, spread, holds)
-            self._patterns[kind] = _Pattern(node, asked)
-            return asked
-        turn, brokers = node - known.node, self.where.brokers
-        return [one._replace(broker=(one.broker + turn) % brokers) for one in known.asked]
 
     def _planned(self, node: int, batch: Batch, spread: Propagation, holds: Holds) -> list[_Asked]:
         """Run the rounds of one broker's proxy."""
         process, scene = self._process(node), _Scene(self, node, batch, spread, holds)
         process.plan.reset()
         asked = []
-        at = begin = float(holds.begin.min())
+        at = float(holds.begin.min())
         last = float(holds.until.max())
         while at < last:
             wanted = scene.wanted(at)
@@ -207,9 +167,9 @@ class Proxies:
                 planned = process.plan.round(wanted, scene.cluster, scene.brokers, 0)
                 for request in planned.requests:
                     if request.topics:
-                        asked.append(_Asked(at - begin, Api.METADATA, request.broker.node))
+                        asked.append(_Asked(at, Api.METADATA, request.broker.node))
                     if request.epochs:
-                        asked.append(_Asked(at - begin, Api.LIST_OFFSETS, request.broker.node))
+                        asked.append(_Asked(at, Api.LIST_OFFSETS, request.broker.node))
             at += self.table.ask_ms
         return asked
 
@@ -256,6 +216,10 @@ class _Scene:
         settles = proxies.config.settle
         self._news = self._due(spread, proxies.table.rtt_ms, settles=settles, moves=len(moved))
         self._named = False
+        #: Which holds :attr:`_waiting` is of, and whether new leaders were named by then: rounds
+        #: follow each other faster than either changes.
+        self._state: tuple[bool, bytes] | None = None
+        self._waiting: list[FailedPartition] = []
 
     def _due(
         self, spread: Propagation, rtt: float, *, settles: bool, moves: int
@@ -281,10 +245,15 @@ class _Scene:
         now = (holds.begin <= at) & (at < holds.until)
         if not now.any():
             return None
-        # Each partition once: a storm is one by these, too.
-        pairs = np.unique(holds.move[now] * 2 + holds.settles[now])
+        state = self._named, now.tobytes()
+        if state != self._state:
+            # Each partition once: a storm is one by these, too.
+            pairs = np.unique(holds.move[now] * 2 + holds.settles[now]).tolist()
+            self._waiting = [self._failed(pair // 2, settles=bool(pair % 2)) for pair in pairs]
+            self._state = state
+        # A new one each time: a storm has its partitions changed.
         wanted = WantedLeaders(self._route)
-        wanted.add([self._failed(int(pair) // 2, settles=bool(pair % 2)) for pair in pairs])
+        wanted.add(self._waiting)
         return wanted
 
     def _failed(self, move: int, *, settles: bool) -> FailedPartition:
