@@ -154,7 +154,7 @@ def _taken(
     from leader_hints_report.simulation.assumed import read_assumptions
     from leader_hints_report.simulation.from_journal import read_journal
 
-    # Its mistakes are told before the journal is read, which takes long.
+    # Reading the journal takes long, so mistakes in this are reported first.
     assumed = read_assumptions(assume)
     session = begin(master or "local[*]", conf, packages(journal))
     with steps() as told, TemporaryDirectory(prefix="leader-hints-simulate-") as folder:

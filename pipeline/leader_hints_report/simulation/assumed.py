@@ -1,4 +1,4 @@
-"""What a journal cannot tell of a fleet, as a file has it: laid over what was taken from it.
+"""What a journal does not say about a fleet, from a file: laid over what was taken from it.
 
 The file has the keys of a fleet's file, but for those that the journal tells.
 """
@@ -10,7 +10,7 @@ from typing import Any, Final
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.fleet import Clients, Cluster, make_fleet, read_document
 
-#: What may be given of each part, and what the journal tells of it.
+#: What may be given for each part, and what the journal has already.
 _GIVEN: Final = {
     "cluster": {"racks", "version", "mode", "controllers"},
     "topics": {"name", "replication"},
