@@ -151,8 +151,8 @@ def _taken(
     if journal is None or file is not None:
         raise PipelineError("give either --fleet or --journal")
     from leader_hints_report.journal.sources import packages
-    from leader_hints_report.simulation.assumed import read_assumptions
-    from leader_hints_report.simulation.from_journal import read_journal
+    from leader_hints_report.simulation.journal.assumed import read_assumptions
+    from leader_hints_report.simulation.journal.from_journal import read_journal
 
     # Reading the journal takes long, so mistakes in this are reported first.
     assumed = read_assumptions(assume)

@@ -4,7 +4,7 @@ Bugs about a forecast that is wrong, slow, or refused without a reason are here.
 
 - fleet: the YAML file: brokers, topics, clients, event; parameters: the model's numbers, with
   ranges and sources; clients: the rules of each client software; arms: the modes that are compared.
-- from_journal: a fleet and an event from a journal's tables.
+- journal: a fleet and an event from a journal, and what a file says besides.
 - layout: a fleet as arrays; arrays: their types; moves: an event as batches of leader moves.
 - propagation: when brokers learn of a batch; finding: how a client finds the next leader; batch:
   what a batch costs all clients; core_rules: the proxy's own rules on a sample of it.

@@ -8,9 +8,9 @@ import pytest
 import yaml
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.simulation.assumed import Assumptions, read_assumptions
 from leader_hints_report.simulation.fleet import RollingRestart
-from leader_hints_report.simulation.from_journal import Move, Recovery, Taken, fleet_from
+from leader_hints_report.simulation.journal.assumed import Assumptions, read_assumptions
+from leader_hints_report.simulation.journal.from_journal import Move, Recovery, Taken, fleet_from
 
 _WRITER = "apache-kafka-java 3.6.2 Produce orders"
 _READER = "apache-kafka-java 3.6.2 Fetch orders"
@@ -128,7 +128,7 @@ def test_a_mistake_is_refused_in_a_line(given: object, words: str) -> None:
 
 
 def test_the_example_of_the_page_is_laid_over_a_journal(tmp_path: Path) -> None:
-    page = (Path(__file__).parents[3] / "docs" / "simulation.md").read_text("utf-8")
+    page = (Path(__file__).parents[4] / "docs" / "simulation.md").read_text("utf-8")
     (text,) = re.findall(r"```yaml\n(# What a journal.*?)```", page, re.DOTALL)
     file = tmp_path / "known.yaml"
     file.write_text(text)

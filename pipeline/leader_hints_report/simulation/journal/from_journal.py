@@ -16,9 +16,9 @@ import numpy as np
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Mode, changed_fleet
-from leader_hints_report.simulation.assumed import Assumptions
 from leader_hints_report.simulation.clients import rules_of
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
+from leader_hints_report.simulation.journal.assumed import Assumptions
 from leader_hints_report.simulation.simulate import simulate
 
 if TYPE_CHECKING:
