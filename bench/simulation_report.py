@@ -20,7 +20,7 @@ _COMPARISON: Final = "speed"
 #: Points by which a gain may differ; share by which p99.9 may; distance of two distributions.
 _MOST_POINTS, _MOST_AWAY, _MOST_APART = 3.0, 0.25, 0.15
 #: Seconds and megabytes at most, by fleet.
-_BOUNDS: Final = dict(zip(FLEETS, ((10.0, 2048.0), (120.0, 2048.0)), strict=True))
+_BOUNDS: Final = dict(zip(FLEETS, ((10.0, 2048.0), (120.0, 2048.0), (120.0, 2048.0)), strict=True))
 #: The try that the verdicts are about.
 _JUDGED: Final = TRIES[1]
 

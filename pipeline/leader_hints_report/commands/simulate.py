@@ -35,6 +35,12 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
     help="Take fleet and event from a journal in place of a file; needs Java 17.",
 )
 @click.option(
+    "--assume",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="With --journal: what it cannot tell, as YAML, such as the cluster's mode and an event.",
+)
+@click.option(
     "--mode",
     "modes",
     multiple=True,
@@ -83,6 +89,7 @@ _LIMIT: Final = re.compile(r"p(\d{1,2}(?:\.\d+)?)=(\d+(?:\.\d+)?)")
 def command(
     file: Path | None,
     journal: str | None,
+    assume: Path | None,
     modes: tuple[str, ...],
     changes: tuple[str, ...],
     seeds: int,
@@ -102,7 +109,7 @@ def command(
     from leader_hints_report.simulation.arms import Mode, arms
     from leader_hints_report.simulation.document import Forecast, markdown
 
-    fleet, notes = _taken(file, journal, master, conf)
+    fleet, notes = _taken(file, journal, assume, master, conf)
     chosen = arms(fleet, tuple(Mode(mode) for mode in modes or _MODES), changes)
     numbers = [*range(first_seed, first_seed + seeds)]
     if pause_for is not None:
@@ -128,9 +135,15 @@ def command(
 
 
 def _taken(
-    file: Path | None, journal: str | None, master: str | None, conf: dict[str, str]
+    file: Path | None,
+    journal: str | None,
+    assume: Path | None,
+    master: str | None,
+    conf: dict[str, str],
 ) -> "tuple[Fleet, list[str]]":
     """Return the fleet, and what is to be said of where it is from."""
+    if assume is not None and journal is None:
+        raise PipelineError("--assume is for what a journal cannot tell: give it with --journal")
     if file is not None and journal is None:
         from leader_hints_report.simulation.fleet import read_fleet
 
@@ -138,12 +151,15 @@ def _taken(
     if journal is None or file is not None:
         raise PipelineError("give either --fleet or --journal")
     from leader_hints_report.journal.sources import packages
-    from leader_hints_report.simulation.from_journal import read_journal
+    from leader_hints_report.simulation.journal.assumed import read_assumptions
+    from leader_hints_report.simulation.journal.from_journal import read_journal
 
+    # Reading the journal takes long, so mistakes in this are reported first.
+    assumed = read_assumptions(assume)
     session = begin(master or "local[*]", conf, packages(journal))
     with steps() as told, TemporaryDirectory(prefix="leader-hints-simulate-") as folder:
         told("Reading the journal")
-        fleet, notes = read_journal(session, journal, folder)
+        fleet, notes = read_journal(session, journal, folder, assumed)
     return fleet, notes
 
 

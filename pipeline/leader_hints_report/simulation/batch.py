@@ -15,6 +15,8 @@ from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random
 from leader_hints_report.simulation.finding import Held, Known
 from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
+from leader_hints_report.simulation.load.proxy_questions import Holds
+from leader_hints_report.simulation.load.requests import Asks
 from leader_hints_report.simulation.moves import Batch
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import Propagation
@@ -48,13 +50,12 @@ class Stalls(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """``errors`` that clients got, ``hinted`` ones, requests for ``metadata`` by clients and for
-    ``list_offsets`` by proxies, and ``held_ms``: of all holds together."""
+    """``errors`` that clients got, ``hinted`` ones, requests for ``metadata`` by clients, and
+    ``held_ms``: of all holds together."""
 
     errors: float = 0.0
     hinted: float = 0.0
     metadata: float = 0.0
-    list_offsets: float = 0.0
     held_ms: float = 0.0
 
     def plus(self, other: "Counts") -> "Counts":
@@ -64,13 +65,22 @@ class Counts(NamedTuple):
 
 class Cost(NamedTuple):
     """What a batch costs. ``behind``: records that wait behind a held response. ``recoveries``: of
-    consumers, from the first error of each at each of its partitions until it reads again."""
+    consumers, from the first error of each at each of its partitions until it reads again.
+    ``asks``: clients' requests for Metadata; ``holds``: of proxies."""
 
     produce: Stalls
     consume: Stalls
     recoveries: Floats
     behind: Stalls
     counts: Counts
+    asks: Asks
+    holds: Holds
+
+    def counted(self) -> "Cost":
+        """Return it without what is needed once only: questions and holds."""
+        none = np.empty(0)
+        holds = Holds(np.empty(0, np.int64), none, none, np.empty(0, np.bool_))
+        return self._replace(asks=Asks(none, none, none), holds=holds)
 
 
 class _Topics(NamedTuple):
@@ -98,7 +108,15 @@ class _Ended(NamedTuple):
     pairs: _Pairs
     at: Floats
     behind: Stalls
+    met: "_Met"
+
+
+class _Met(NamedTuple):
+    """What brokers and proxies have to do with clients of one role."""
+
     counts: Counts
+    asks: Asks
+    holds: Holds
 
 
 def cost(course: Course, random: Random) -> Cost:
@@ -107,9 +125,11 @@ def cost(course: Course, random: Random) -> Cost:
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
-    consume, recoveries, counts = _consume(course, topics, ended, rates, random)
+    consume, recoveries, met = _consume(course, topics, ended, rates, random)
     produce = Stalls(lengths, rates, np.ones(len(lengths)))
-    return Cost(produce, consume, recoveries, ended.behind, ended.counts.plus(counts))
+    counts = ended.met.counts.plus(met.counts)
+    asks, holds = ended.met.asks.then(met.asks), ended.met.holds.then(met.holds)
+    return Cost(produce, consume, recoveries, ended.behind, counts, asks, holds)
 
 
 def _by_topic(course: Course) -> _Topics:
@@ -152,9 +172,9 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     at = served.at + _stuck(held.hinted & its.java, table.stuck_share, table, random)
     at = np.where(its.acks_all, np.maximum(at, course.spread.follows[pairs.move]), at)
     holds = held.until - _error(course, pairs)
-    counts = _counts(course, served, held, known, holds)
+    met = _met(course, pairs, served, held, known, its.produce_hints)
     behind = _behind(course, of, pairs, holds)
-    return of, _Ended(pairs, at, behind, counts)
+    return of, _Ended(pairs, at, behind, met)
 
 
 def _others(
@@ -182,7 +202,7 @@ def _others(
 
 def _consume(
     course: Course, topics: _Topics, ended: _Ended, rates: Floats, random: Random
-) -> tuple[Stalls, Floats, Counts]:
+) -> tuple[Stalls, Floats, _Met]:
     """Until records are consumed: by each group that reads a topic, apart.
 
     A record that is written while its partition is not read waits until it is read again, and one
@@ -236,9 +256,8 @@ def _consume(
     # The new leader shows nothing new before its followers have it.
     at = served.at + _stuck(held.hinted & of.java, table.stuck_fetch_share, table, random)
     again = np.maximum(at, spread.follows[move] + table.rtt_ms / 2)
-    counts = _counts(course, served, held, known, held.until - _error(course, pairs))
     unread = _until_consumed(course, ended, rates, move, topic, again)
-    return unread, at - arrives, counts
+    return unread, at - arrives, _met(course, pairs, served, held, known, of.fetch_hints)
 
 
 def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:
@@ -337,21 +356,25 @@ def _stuck(hinted: Bools, share: float, table: Parameters, random: Random) -> Fl
     return np.where(stuck, random.uniform(table.stuck_ms, 2 * table.stuck_ms, len(hinted)), 0.0)
 
 
-def _counts(
-    course: Course, served: finding.Served, held: Held, known: Known, holds: Floats
-) -> Counts:
-    own = np.maximum(holds - course.table.proxy_ms, 0)
-    kept = float(own.sum()) if course.mode.has_proxy else 0.0
-    # All errors that a proxy holds share its questions: every so often one to each candidate.
-    longest = float(holds.max(initial=0.0)) if kept else 0.0
-    asked = np.ceil(longest / course.table.ask_ms) * len(np.unique(course.batch.old))
-    return Counts(
+def _met(
+    course: Course,
+    pairs: _Pairs,
+    served: finding.Served,
+    held: Held,
+    known: Known,
+    uses_hints: Bools,
+) -> _Met:
+    error, proxies = _error(course, pairs), course.mode.has_proxy
+    own = np.maximum(held.until - error - course.table.proxy_ms, 0)
+    counts = Counts(
         errors=float(served.errors.sum()),
         hinted=float(held.hinted.sum()),
         metadata=float(known.asks.sum()),
-        list_offsets=float(asked) * 2,
-        held_ms=kept,
+        held_ms=float(own.sum()) if proxies else 0.0,
     )
+    some = np.flatnonzero(own > 0) if proxies and course.batch.alive else np.empty(0, np.int64)
+    holds = Holds(pairs.move[some], error[some], held.until[some], ~uses_hints[some])
+    return _Met(counts, Asks(known.first, known.last, known.asks), holds)
 
 
 def _behind(course: Course, of: Streams, pairs: _Pairs, holds: Floats) -> Stalls:

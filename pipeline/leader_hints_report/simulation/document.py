@@ -37,10 +37,35 @@ TABLES: Final[tuple[tuple[str, tuple[tuple[str, str], ...]], ...]] = (
             ("errors", "errors"),
             ("hinted errors", "hinted"),
             ("Metadata requests", "Metadata"),
+            ("Metadata requests of proxies", "of proxies"),
             ("ListOffsets requests", "ListOffsets"),
         ),
     ),
+    (
+        "Load by broker, requests a second: busiest second of any broker, of the median broker, "
+        "and over the event",
+        (
+            ("Metadata peak a second", "Metadata, busiest"),
+            ("Metadata peak a second, median broker", "median"),
+            ("Metadata mean a second", "mean"),
+            ("Metadata polls a second", "polls in that"),
+            ("ListOffsets peak a second", "ListOffsets, busiest"),
+            ("ListOffsets peak a second, median broker", "median"),
+            ("ListOffsets mean a second", "mean"),
+        ),
+    ),
 )
+#: Title and heads of the table of busiest seconds.
+BUSIEST: Final = (
+    "The busiest second of any broker",
+    ("arm", "requests", "broker", "begins at, s", "in that second", "seed"),
+)
+#: Title and heads of the table of brokers, and of how many: those with the highest peaks.
+BY_BROKER: Final = (
+    "The busiest brokers, requests a second",
+    ("arm", "requests", "broker", "peak", "begins at, s", "clients", "questions", "polls"),
+)
+_MOST_BROKERS: Final = 10
 
 
 class Forecast(BaseModel):
@@ -77,12 +102,49 @@ def markdown(forecast: Forecast) -> str:
     parts = [f"{summary(forecast.fleet)}; {of}."]
     for title, columns in TABLES:
         parts.append(f"{title}:\n\n{_table(forecast.arms, columns)}")
+    parts.append(f"{BUSIEST[0]}:\n\n{_text([[*BUSIEST[1]], *busiest(forecast.arms)])}")
     return "\n\n".join([*parts, *forecast.notes])
 
 
 def _table(arms: Sequence[ArmFigures], columns: Sequence[tuple[str, str]]) -> str:
     rows = [["arm", *(short for _, short in columns)]]
     rows += [[arm.arm, *(show(arm.figures[name]) for name, _ in columns)] for arm in arms]
+    return _text(rows)
+
+
+def busiest(arms: Sequence[ArmFigures]) -> list[list[str]]:
+    """Return the rows of the table of busiest seconds; an API that nobody used has none."""
+    return [
+        [
+            arm.arm,
+            load.api,
+            f"{load.busiest.broker}",
+            f"{load.busiest.begins_s:.0f}",
+            number(load.busiest.requests),
+            f"{load.busiest.seed}",
+        ]
+        for arm in arms
+        for load in arm.load
+        if load.busiest.requests
+    ]
+
+
+def by_broker(arms: Sequence[ArmFigures]) -> list[list[str]]:
+    """Return the rows of the table of brokers: of each arm and API the busiest ones."""
+    rows = []
+    for arm in arms:
+        for load in arm.load:
+            order = sorted(range(len(load.peak)), key=lambda broker: -load.peak[broker])
+            for broker in order[:_MOST_BROKERS] if load.busiest.requests else ():
+                columns = (load.clients, load.questions, load.polls)
+                means = [number(column[broker]) for column in columns]
+                begins = f"{load.begins_s[broker]:.0f}"
+                peak = number(load.peak[broker])
+                rows.append([arm.arm, load.api, f"{broker}", peak, begins, *means])
+    return rows
+
+
+def _text(rows: Sequence[Sequence[str]]) -> str:
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     lines = [_line(row, widths) for row in rows]
     rule = "| " + " | ".join(

@@ -69,10 +69,13 @@ def held_until(
 
 
 class Known(NamedTuple):
-    """``at``: when a client got Metadata that has the moves; ``asks``: how often it asked."""
+    """``at``: when a client got Metadata that has the moves; ``asks``: how often it asked, from
+    ``first`` to ``last``."""
 
     at: Floats
     asks: Floats
+    first: Floats
+    last: Floats
 
 
 def metadata_known(
@@ -90,9 +93,9 @@ def metadata_known(
     broker, no sooner than ``refresh`` after the last time. ``delay``: what an answer waits for
     behind others on its connection.
     """
-    at = np.empty(len(error))
+    at, last = np.empty(len(error)), np.empty(len(error))
     asks = np.zeros(len(error))
-    asked = error + waits
+    first = asked = error + waits
     period = np.maximum(refresh, table.rtt_ms)
     left = np.arange(len(error))
     while len(left):
@@ -102,11 +105,12 @@ def metadata_known(
         broker = random.integers(len(shows), size=len(left))
         fresh = shows[broker] <= asked + table.rtt_ms / 2
         asks[left] += idle + 1
+        last[left[fresh]] = asked[fresh]
         at[left[fresh]] = asked[fresh] + table.rtt_ms + delay[left[fresh]]
         left, asked = left[~fresh], asked[~fresh]
         jitter = random.uniform(1 - _JITTER, 1 + _JITTER, len(left))
         asked = asked + period[left] * jitter
-    return Known(at, asks)
+    return Known(at, asks, first, last)
 
 
 def _growing(early: Floats, step: Floats) -> Floats:

@@ -189,14 +189,21 @@ def read_fleet(file: Path) -> Fleet:
 
     :raises PipelineError: the file cannot be read, or something in it is wrong.
     """
+    return make_fleet(read_document(file), str(file))
+
+
+def read_document(file: Path) -> object:
+    """Read a YAML file.
+
+    :raises PipelineError: it cannot be read, or is not YAML.
+    """
     try:
-        document = yaml.safe_load(file.read_text("utf-8"))
+        return yaml.safe_load(file.read_text("utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise PipelineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
     except yaml.YAMLError as error:
         reason = " ".join(str(error).split())
         raise PipelineError(f"{file} is not YAML: {reason}") from None
-    return make_fleet(document, str(file))
 
 
 def make_fleet(document: object, where: str) -> Fleet:

@@ -6,7 +6,16 @@ from typing import Final, NamedTuple
 from jinja2 import Environment, PackageLoader, StrictUndefined, Template
 
 from leader_hints_report.report.drawing import Drawing
-from leader_hints_report.simulation.document import TABLES, Forecast, show, summary
+from leader_hints_report.simulation.document import (
+    BUSIEST,
+    BY_BROKER,
+    TABLES,
+    Forecast,
+    busiest,
+    by_broker,
+    show,
+    summary,
+)
 from leader_hints_report.simulation.plots import late_records, percentiles
 
 _LATENCIES: Final = ("p50", "p99", "p99.9", "p99.99")
@@ -70,7 +79,11 @@ def render(forecast: Forecast) -> str:
         seeds=len(forecast.seeds),
         notes=forecast.notes,
         sections=sections,
-        tables=[_table(forecast, title, columns) for title, columns in TABLES],
+        tables=[
+            *(_table(forecast, title, columns) for title, columns in TABLES),
+            _Table(*BUSIEST, busiest(arms)),
+            _Table(*BY_BROKER, by_broker(arms)),
+        ],
     )
 
 

@@ -10,19 +10,23 @@ from leader_hints_report.simulation.batch import Cost, Counts, Course, Stalls, c
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
 from leader_hints_report.simulation.layout import Layout, layout
-from leader_hints_report.simulation.moves import batches
-from leader_hints_report.simulation.propagation import propagate
+from leader_hints_report.simulation.load.proxy_questions import Proxies
+from leader_hints_report.simulation.load.requests import Api, BrokerLoad, RequestCounter, of_clients
+from leader_hints_report.simulation.moves import Batch, batches
+from leader_hints_report.simulation.parameters import Parameters
+from leader_hints_report.simulation.propagation import Propagation, propagate
 
 #: Milliseconds after the last move that belong to the event.
 _AFTERWARDS: Final = 60_000
 #: Which draws a generator is for; so changes in one do not change the others.
-_EVENT, _SPREAD, _CLIENTS = range(3)
+_EVENT, _SPREAD, _CLIENTS, _LOAD = range(4)
 
 
 class Outcome(NamedTuple):
     """What came of one simulation. ``stalls``: of producers, one for each client and partition;
     ``read_stalls``: until records were consumed; ``recoveries``: of consumers, one for each group
-    and partition, from its first error until it reads again."""
+    and partition, from its first error until it reads again. ``load``: on brokers, by API;
+    ``questions``: all that proxies asked while they held errors."""
 
     mode: Mode
     seed: int
@@ -37,6 +41,8 @@ class Outcome(NamedTuple):
     recoveries: Floats
     counts: Counts
     update_bytes: float
+    load: dict[Api, BrokerLoad]
+    questions: dict[Api, float]
 
 
 def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -> Outcome:
@@ -49,6 +55,7 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
     where = where or layout(fleet)
     table = fleet.parameters
     costs: list[Cost] = []
+    loads = _Loads(where, mode, table)
     counts, moves, update_bytes, last = Counts(), 0, 0.0, 0.0
     for number, batch in enumerate(
         batches(fleet, where, fleet.event, table, _random(seed, _EVENT, 0))
@@ -58,6 +65,9 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
         course = Course(fleet.cluster, where, batch, spread, mode, table)
         costs.append(cost(course, _random(seed, _CLIENTS, number)))
         counts = counts.plus(costs[-1].counts)
+        loads.add(batch, spread, costs[-1], _random(seed, _LOAD, number))
+        # They are counted by now, and there may be millions.
+        costs[-1] = costs[-1].counted()
         moves += len(batch.partitions)
         update_bytes += spread.update_bytes
         last = max(last, batch.at)
@@ -82,7 +92,38 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
         np.concatenate([one.recoveries for one in costs] or [np.empty(0)]),
         counts,
         update_bytes,
+        loads.of(duration),
+        {api: counter.asked_by_proxies for api, counter in loads.counters.items()},
     )
+
+
+class _Loads:
+    """The load on brokers, batch by batch."""
+
+    def __init__(self, where: Layout, mode: Mode, table: Parameters) -> None:
+        self.counters = {api: RequestCounter(where.brokers) for api in Api}
+        self._brokers = np.arange(where.brokers)
+        self._proxies: Proxies | None = None
+        if mode.has_proxy:
+            self._proxies = Proxies(where, table, settle=mode is Mode.SETTLED)
+
+    def add(self, batch: Batch, spread: Propagation, its: Cost, random: Random) -> None:
+        answering = self._brokers
+        if not batch.alive:
+            answering = np.setdiff1d(answering, batch.old)
+        asked = of_clients(its.asks, answering, random)
+        self.counters[Api.METADATA].clients(batch.at, asked)
+        if self._proxies is not None:
+            questions = self._proxies.questions(batch, spread, its.holds)
+            for api, sent in questions.items():
+                self.counters[api].questions(batch.at, sent)
+
+    def of(self, duration: float) -> dict[Api, BrokerLoad]:
+        polls = {Api.METADATA: self._proxies.polls_per_s if self._proxies is not None else 0.0}
+        return {
+            api: counter.load(duration, polls.get(api, 0.0))
+            for api, counter in self.counters.items()
+        }
 
 
 def _random(seed: int, purpose: int, number: int) -> Random:

@@ -4,14 +4,12 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from leader_hints_report.simulation.arms import Arm, Mode, changed_fleet
-from leader_hints_report.simulation.figures import ArmFigures, over_seeds, run
+from leader_hints_report.simulation.figures import ArmFigures, Run, over_seeds, run
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import layout
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-_Run = dict[str, float]
 
 
 def sweep(
@@ -48,6 +46,6 @@ def sweep_on_spark(
     return [over_seeds(arm, runs) for arm, runs in zip(arms, per_arm, strict=True)]
 
 
-def _run_task(fleet: str, mode: str, change: str, seed: int) -> _Run:
+def _run_task(fleet: str, mode: str, change: str, seed: int) -> Run:
     its = Fleet.model_validate_json(fleet)
     return run(Arm(Mode(mode), change, changed_fleet(its, change) if change else its), seed)

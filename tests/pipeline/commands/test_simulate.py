@@ -72,6 +72,15 @@ def test_it_needs_one_source(arguments: tuple[str, ...]) -> None:
     assert _refused(*arguments) == "give either --fleet or --journal"
 
 
+def test_what_a_journal_cannot_tell_goes_with_one_and_is_checked_first(tmp_path: Path) -> None:
+    known = tmp_path / "known.yaml"
+    known.write_text("cluster: {brokers: 3}")
+    assert "give it with --journal" in _refused("--fleet", _file(tmp_path), "--assume", str(known))
+    # There is no such journal; it is not even looked for.
+    words = _refused("--journal", str(tmp_path / "none"), "--assume", str(known))
+    assert "cluster.brokers: the journal tells it" in words
+
+
 def test_mistakes_are_refused_in_a_line(tmp_path: Path) -> None:
     assert "No such file" in _refused("--fleet", str(tmp_path / "none"))
     assert "there is no such setting" in _refused("--fleet", _file(tmp_path), "--change", "a=1")

@@ -2,7 +2,10 @@
 
 from leader_hints_report.simulation.arms import Mode, arms
 from leader_hints_report.simulation.document import (
+    TABLES,
     Forecast,
+    busiest,
+    by_broker,
     markdown,
     number,
     parameter_table,
@@ -26,8 +29,19 @@ def test_json_is_read_as_it_was_written() -> None:
 
 def test_tables_have_a_line_for_each_arm() -> None:
     text = markdown(forecast())
-    assert text.count("| hints, pause_s=600 ") == 4
+    assert text.count("| hints, pause_s=600 ") == len(TABLES) + 2
     assert text.endswith("Note.")
+
+
+def test_the_busiest_second_and_brokers_are_named() -> None:
+    arms_of = forecast().arms
+    rows = {(row[0], row[1]): row for row in busiest(arms_of)}
+    assert ("no-proxy", "ListOffsets") not in rows, "nobody sends any"
+    (load,) = [one for one in arms_of[1].load if one.api == "ListOffsets"]
+    assert rows["hints", "ListOffsets"][2] == f"{load.busiest.broker}"
+    brokers = [row[2] for row in by_broker(arms_of) if row[:2] == ["hints", "ListOffsets"]]
+    assert sorted(brokers) == ["0", "1", "2"]
+    assert load.peak[int(brokers[0])] == max(load.peak)
 
 
 def test_the_summary_counts_clients_of_all_topics() -> None:

@@ -2,6 +2,7 @@
 
 import re
 
+from leader_hints_report.simulation.document import TABLES
 from leader_hints_report.simulation.page import render
 from tests.pipeline.simulation.test_document import forecast
 
@@ -10,7 +11,7 @@ def test_the_page_needs_nothing_besides_itself_and_has_all_arms() -> None:
     page = render(forecast())
     assert not re.search(r"<script|<link|src=", page)
     assert page.count("<svg ") == 8
-    assert page.count("<td>hints, pause_s=600</td>") == 4
+    assert page.count("<td>hints, pause_s=600</td>") == len(TABLES) + 2 + 2 * 3
     assert '<p class="note">Note.</p>' in page
 
 

@@ -5,7 +5,12 @@ from pyspark.sql import SparkSession
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.fleet import Reassignment
-from leader_hints_report.simulation.from_journal import Move, Recovery, fleet_from, read_journal
+from leader_hints_report.simulation.journal.from_journal import (
+    Move,
+    Recovery,
+    fleet_from,
+    read_journal,
+)
 from tests.pipeline.fleets import Made
 
 #: Each of 20 partitions moves twice, ten together, a minute apart.

@@ -18,6 +18,7 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Mode, changed_fleet
 from leader_hints_report.simulation.clients import rules_of
 from leader_hints_report.simulation.fleet import Fleet, make_fleet
+from leader_hints_report.simulation.journal.assumed import Assumptions
 from leader_hints_report.simulation.simulate import simulate
 
 if TYPE_CHECKING:
@@ -69,11 +70,17 @@ class Taken(NamedTuple):
     notes: list[str]
 
 
-def fleet_from(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Taken:
-    """Return the fleet that a journal is of, with its moves as the event.
+def fleet_from(
+    moves: Sequence[Move], recoveries: Sequence[Recovery], assumed: Assumptions | None = None
+) -> Taken:
+    """Return the fleet that a journal is of, with its moves as the event unless one is given.
 
-    :raises PipelineError: the journal has no moves, or no recoveries without a hint.
+    ``assumed``: what is known besides.
+
+    :raises PipelineError: the journal has no moves, or no recoveries without a hint, or what is
+        given does not fit it.
     """
+    assumed = assumed or Assumptions()
     if not moves:
         raise PipelineError("--journal: it has no leader moves; there is nothing to go by")
     known = [one for one in recoveries if one.api in _ROLES and _is_known(one)]
@@ -101,7 +108,12 @@ def fleet_from(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Taken:
         {**topic, "replication": min(_REPLICAS, document["cluster"]["brokers"])}
         for topic in document["topics"]
     ]
+    document = assumed.over(document)
+    make_fleet(assumed.with_event(document), "--assume")
+    # Clients took as long as they did while the journal's own leaders moved.
     fleet, apart = _fitted(make_fleet(document, "--journal"), mean(without))
+    fleet = make_fleet(assumed.with_event(fleet.model_dump(mode="json")), "--assume")
+    event = "the event is the one given" if assumed.has_event else "the event is its moves again"
     left_out = len({one.client_id for one in recoveries}) - len({one.client_id for one in known})
     return Taken(
         fleet,
@@ -109,10 +121,15 @@ def fleet_from(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Taken:
             f"From the journal: {len(moves)} moves in {len(sizes)} batches, {len(known)} "
             f"recoveries, {mean(without):.0f} ms in the mean without a hint; the model has "
             f"{apart:+.0%} of that with Metadata {fleet.parameters.late_metadata_ms:.0f} ms late. "
-            f"Rates are estimated, {_REPLICAS} replicas assumed, and topics without moves are not "
-            f"in it. {left_out} clients of software that is not known were left out."
+            f"Topics without moves are not in it, and {event}. {left_out} clients of software that "
+            "is not known were left out.",
+            *_assumed(assumed.left(min(_REPLICAS, fleet.cluster.brokers))),
         ],
     )
+
+
+def _assumed(left: str) -> list[str]:
+    return [f"Assumed, since no journal tells it and it was not given: {left}."] if left else []
 
 
 def _is_known(one: Recovery) -> bool:
@@ -201,8 +218,12 @@ def _fitted(fleet: Fleet, wanted_ms: float) -> tuple[Fleet, float]:
     return at(high), lost(high) / wanted_ms - 1
 
 
-def read_journal(session: "SparkSession", journal: str, folder: str) -> Taken:
+def read_journal(
+    session: "SparkSession", journal: str, folder: str, assumed: Assumptions | None = None
+) -> Taken:
     """Run the pipeline over a journal into ``folder``, and return the fleet that it is of.
+
+    ``assumed``: what is known besides.
 
     :raises PipelineError: the journal cannot be read, or does not say enough.
     """
@@ -236,4 +257,5 @@ def read_journal(session: "SparkSession", journal: str, folder: str) -> Taken:
             for row in recoveries.collect()
             if row.lost_ms is not None
         ],
+        assumed,
     )
