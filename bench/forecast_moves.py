@@ -184,7 +184,8 @@ def stalls(
         batch = Batch(0.0, np.array([0]), np.array([0]), np.array([new]), epoch_before=before)
         drawn = np.random.default_rng([number, 2])
         spread = propagate(fleet.cluster, where, batch, fleet.parameters, drawn)
-        of = cost(Course(fleet.cluster, where, batch, spread, case.mode, fleet.parameters), random)
+        course = Course(fleet.cluster, where, batch, spread, case.mode, fleet.parameters)
+        of, _ = cost(course, random)
         lengths["produce"].append(float(of.produce.lengths.max()))
         lengths["consume"].append(_longest_unread(of.consume, float(random.random())))
     return {kind: np.array(values) for kind, values in lengths.items()}

@@ -11,7 +11,7 @@ import numpy as np
 
 from leader_hints_report.simulation import finding
 from leader_hints_report.simulation.arms import Mode
-from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random
+from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random, joined
 from leader_hints_report.simulation.finding import Held, Known
 from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
@@ -46,7 +46,7 @@ class Stalls(NamedTuple):
         """Return all stalls of a list."""
         if not stalls:
             return cls(np.empty(0), np.empty(0), np.empty(0))
-        return cls(*(np.concatenate(column) for column in zip(*stalls, strict=True)))
+        return joined(*stalls)
 
 
 class Counts(NamedTuple):
@@ -65,22 +65,21 @@ class Counts(NamedTuple):
 
 class Cost(NamedTuple):
     """What a batch costs. ``behind``: records that wait behind a held response. ``recoveries``: of
-    consumers, from the first error of each at each of its partitions until it reads again.
-    ``asks``: clients' requests for Metadata; ``holds``: of proxies."""
+    consumers, from the first error of each at each of its partitions until it reads again."""
 
     produce: Stalls
     consume: Stalls
     recoveries: Floats
     behind: Stalls
+
+
+class Met(NamedTuple):
+    """What brokers and proxies have to do with clients. ``asks``: clients' requests for Metadata;
+    ``holds``: of proxies."""
+
     counts: Counts
     asks: Asks
     holds: Holds
-
-    def counted(self) -> "Cost":
-        """Return it without what is needed once only: questions and holds."""
-        none = np.empty(0)
-        holds = Holds(np.empty(0, np.int64), none, none, np.empty(0, np.bool_))
-        return self._replace(asks=Asks(none, none, none), holds=holds)
 
 
 class _Topics(NamedTuple):
@@ -98,9 +97,6 @@ class _Pairs(NamedTuple):
     move: Ints
     arrives: Floats
 
-    def then(self, other: "_Pairs") -> "_Pairs":
-        return _Pairs(*(np.concatenate(both) for both in zip(self, other, strict=True)))
-
 
 class _Ended(NamedTuple):
     """Pairs and when each was served again."""
@@ -108,28 +104,23 @@ class _Ended(NamedTuple):
     pairs: _Pairs
     at: Floats
     behind: Stalls
-    met: "_Met"
+    met: Met
 
 
-class _Met(NamedTuple):
-    """What brokers and proxies have to do with clients of one role."""
-
-    counts: Counts
-    asks: Asks
-    holds: Holds
-
-
-def cost(course: Course, random: Random) -> Cost:
-    """Draw what a batch costs."""
+def cost(course: Course, random: Random) -> tuple[Cost, Met]:
+    """Draw what a batch costs clients, and what brokers and proxies have to do with it."""
     topics = _by_topic(course)
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
     consume, recoveries, met = _consume(course, topics, ended, rates, random)
     produce = Stalls(lengths, rates, np.ones(len(lengths)))
-    counts = ended.met.counts.plus(met.counts)
-    asks, holds = ended.met.asks.then(met.asks), ended.met.holds.then(met.holds)
-    return Cost(produce, consume, recoveries, ended.behind, counts, asks, holds)
+    both = Met(
+        ended.met.counts.plus(met.counts),
+        joined(ended.met.asks, met.asks),
+        joined(ended.met.holds, met.holds),
+    )
+    return Cost(produce, consume, recoveries, ended.behind), both
 
 
 def _by_topic(course: Course) -> _Topics:
@@ -155,7 +146,7 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     known = _known(course, of, held.until, of.backoff, of.refresh, random)
     others = _others(course, topics, of, first, within, known.at, random)
     held = _both(held, _held(course, others, of.produce_hints[others.row], random))
-    pairs = first.then(others)
+    pairs = joined(first, others)
     its = of.at(pairs.row)
     served = finding.served(
         held.until,
@@ -202,7 +193,7 @@ def _others(
 
 def _consume(
     course: Course, topics: _Topics, ended: _Ended, rates: Floats, random: Random
-) -> tuple[Stalls, Floats, _Met]:
+) -> tuple[Stalls, Floats, Met]:
     """Until records are consumed: by each group that reads a topic, apart.
 
     A record that is written while its partition is not read waits until it is read again, and one
@@ -363,7 +354,7 @@ def _met(
     held: Held,
     known: Known,
     uses_hints: Bools,
-) -> _Met:
+) -> Met:
     error, proxies = _error(course, pairs), course.mode.has_proxy
     own = np.maximum(held.until - error - course.table.proxy_ms, 0)
     counts = Counts(
@@ -374,7 +365,7 @@ def _met(
     )
     some = np.flatnonzero(own > 0) if proxies and course.batch.alive else np.empty(0, np.int64)
     holds = Holds(pairs.move[some], error[some], held.until[some], ~uses_hints[some])
-    return _Met(counts, Asks(known.first, known.last, known.asks), holds)
+    return Met(counts, Asks(known.first, known.last, known.asks), holds)
 
 
 def _behind(course: Course, of: Streams, pairs: _Pairs, holds: Floats) -> Stalls:

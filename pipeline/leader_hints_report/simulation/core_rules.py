@@ -4,9 +4,7 @@ It imports the proxy on purpose: what the model takes for the rules of holds
 (:func:`leader_hints_report.simulation.finding.held_until`) is held against them.
 """
 
-import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import islice, product
 from typing import Final, NamedTuple
 
@@ -33,6 +31,7 @@ from leader_hints_report.simulation.finding import Held as Holds
 from leader_hints_report.simulation.finding import held_until
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import layout
+from leader_hints_report.simulation.load.proxy_questions import AskedBroker
 from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import propagate
@@ -67,14 +66,6 @@ class _News(NamedTuple):
     at: float
     what: str
     broker: int = _NEW
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A broker whose Metadata is awaited."""
-
-    reporter: int
-    unanswered_since: float = math.inf
 
 
 class Comparison(NamedTuple):
@@ -197,7 +188,7 @@ def _one(
     link = LinkState(_route(view, kraft=kraft), 1)
     queue = HoldQueue(_rules(table))
     _learn(view, Leader(_OLD, _EPOCH), _OLD)
-    view.metadata_brokers.expect([_Asked(node) for node in range(1, brokers + 1)], now)
+    view.metadata_brokers.expect([AskedBroker(node) for node in range(1, brokers + 1)], now)
     # What was heard before the error is in the view by then.
     while news and news[0].at <= error.at:
         now = _BEGIN + news[0].at / 1000

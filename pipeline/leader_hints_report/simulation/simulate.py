@@ -6,7 +6,7 @@ import numpy as np
 
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Floats, Random
-from leader_hints_report.simulation.batch import Cost, Counts, Course, Stalls, cost
+from leader_hints_report.simulation.batch import Cost, Counts, Course, Met, Stalls, cost
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.latencies import Base, Latencies
 from leader_hints_report.simulation.layout import Layout, layout
@@ -63,11 +63,11 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
         # All modes meet the same course of each batch, so their differences are theirs.
         spread = propagate(fleet.cluster, where, batch, table, _random(seed, _SPREAD, number))
         course = Course(fleet.cluster, where, batch, spread, mode, table)
-        costs.append(cost(course, _random(seed, _CLIENTS, number)))
-        counts = counts.plus(costs[-1].counts)
-        loads.add(batch, spread, costs[-1], _random(seed, _LOAD, number))
-        # They are counted by now, and there may be millions.
-        costs[-1] = costs[-1].counted()
+        its, met = cost(course, _random(seed, _CLIENTS, number))
+        costs.append(its)
+        counts = counts.plus(met.counts)
+        # Not kept: there may be millions of requests and holds.
+        loads.add(batch, spread, met, _random(seed, _LOAD, number))
         moves += len(batch.partitions)
         update_bytes += spread.update_bytes
         last = max(last, batch.at)
@@ -107,14 +107,14 @@ class _Loads:
         if mode.has_proxy:
             self._proxies = Proxies(where, table, settle=mode is Mode.SETTLED)
 
-    def add(self, batch: Batch, spread: Propagation, its: Cost, random: Random) -> None:
+    def add(self, batch: Batch, spread: Propagation, met: Met, random: Random) -> None:
         answering = self._brokers
         if not batch.alive:
             answering = np.setdiff1d(answering, batch.old)
-        asked = of_clients(its.asks, answering, random)
+        asked = of_clients(met.asks, answering, random)
         self.counters[Api.METADATA].clients(batch.at, asked)
         if self._proxies is not None:
-            questions = self._proxies.questions(batch, spread, its.holds)
+            questions = self._proxies.questions(batch, spread, met.holds)
             for api, sent in questions.items():
                 self.counters[api].questions(batch.at, sent)
 

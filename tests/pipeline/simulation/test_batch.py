@@ -3,20 +3,24 @@
 import numpy as np
 
 from leader_hints_report.simulation.arms import Mode
-from leader_hints_report.simulation.batch import Cost, Course, Stalls, cost
+from leader_hints_report.simulation.batch import Cost, Course, Met, Stalls, cost
 from leader_hints_report.simulation.layout import layout
 from leader_hints_report.simulation.moves import batches
 from leader_hints_report.simulation.propagation import propagate
 from tests.pipeline.simulation.fleets import small
 
 
-def _cost(mode: Mode = Mode.NO_PROXY, **changed: object) -> tuple[Course, Cost]:
+def _drawn(mode: Mode, **changed: object) -> tuple[Course, Cost, Met]:
     fleet = small(**changed)
     where, random = layout(fleet), np.random.default_rng(1)
     batch = next(batches(fleet, where, fleet.event, fleet.parameters, random))
     spread = propagate(fleet.cluster, where, batch, fleet.parameters, random)
     course = Course(fleet.cluster, where, batch, spread, mode, fleet.parameters)
-    return course, cost(course, np.random.default_rng(2))
+    return course, *cost(course, np.random.default_rng(2))
+
+
+def _cost(mode: Mode = Mode.NO_PROXY, **changed: object) -> tuple[Course, Cost]:
+    return _drawn(mode, **changed)[:2]
 
 
 def test_no_pair_has_two_stalls() -> None:
@@ -58,21 +62,21 @@ def test_no_record_is_counted_both_as_refused_and_as_unread() -> None:
 
 
 def test_only_proxies_hold_and_only_clients_that_use_hints_get_them() -> None:
-    _, without = _cost(Mode.NO_PROXY)
-    assert (without.counts.held_ms, without.counts.hinted, len(without.behind.lengths)) == (0, 0, 0)
-    _, hints = _cost(Mode.HINTS)
+    _, of, without = _drawn(Mode.NO_PROXY)
+    assert (without.counts.held_ms, without.counts.hinted, len(of.behind.lengths)) == (0, 0, 0)
+    _, _, hints = _drawn(Mode.HINTS)
     assert hints.counts.hinted > 0
     assert hints.counts.held_ms > 0
     assert len(hints.holds.move) > 0
     assert len(without.holds.move) == 0
     java = [{"name": "p", "role": "producer", "version": "3.6.2", "records_per_second": 100}]
-    _, old = _cost(Mode.HINTS, clients=java)
+    _, _, old = _drawn(Mode.HINTS, clients=java)
     assert old.counts.hinted == 0
 
 
 def test_no_dead_broker_gives_a_hint() -> None:
-    _, of = _cost(Mode.HINTS, event={"kind": "broker_loss"})
-    assert of.counts.hinted == 0
+    _, of, met = _drawn(Mode.HINTS, event={"kind": "broker_loss"})
+    assert met.counts.hinted == 0
     assert of.produce.lengths.min() > 10_000
 
 

@@ -51,10 +51,6 @@ class Holds(NamedTuple):
     until: Floats
     settles: Bools
 
-    def then(self, other: "Holds") -> "Holds":
-        """Return both."""
-        return Holds(*(np.concatenate(both) for both in zip(self, other, strict=True)))
-
 
 class _View(LeaderView):
     """A view that knows how large topics are without each of their partitions."""
@@ -78,7 +74,7 @@ class _Clock:
 
 
 @dataclass(frozen=True)
-class _Broker:
+class AskedBroker:
     """One that can be asked. ``route``: of the process's own one."""
 
     node: int
@@ -116,7 +112,7 @@ class Proxies:
         self.table = table
         self.config = RouteConfig(settle=settle)
         self._settings = SubscriptionSettings()
-        self.brokers = [_Broker(node) for node in range(where.brokers)]
+        self.brokers = [AskedBroker(node) for node in range(where.brokers)]
         self._processes: dict[int, _Process] = {}
 
     @property
@@ -209,7 +205,7 @@ class _Scene:
             broker=BrokerState(view=view, node=node, reachable=True),
         )
         self.brokers = proxies.brokers.copy()
-        self.brokers[node] = _Broker(node, self._route)
+        self.brokers[node] = AskedBroker(node, self._route)
         self.cluster = Cluster(view)
         self._learn(batch.old, _EPOCH, node)
         #: Whose Metadata names the new leaders at what time; the first tells the view.

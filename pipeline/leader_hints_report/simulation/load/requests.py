@@ -29,10 +29,6 @@ class Asks(NamedTuple):
     last: Floats
     many: Floats
 
-    def then(self, other: "Asks") -> "Asks":
-        """Return both."""
-        return Asks(*(np.concatenate(both) for both in zip(self, other, strict=True)))
-
 
 class Sent(NamedTuple):
     """Requests: when each was sent, and to which ``broker``."""

@@ -24,8 +24,7 @@ from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Ints
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import Layout, layout
-from leader_hints_report.simulation.load import proxy_questions
-from leader_hints_report.simulation.load.proxy_questions import Holds, Proxies
+from leader_hints_report.simulation.load.proxy_questions import AskedBroker, Holds, Proxies
 from leader_hints_report.simulation.load.requests import Api, Sent
 from leader_hints_report.simulation.moves import Batch
 from leader_hints_report.simulation.parameters import Parameters
@@ -142,7 +141,7 @@ class _Direct:
         state = BrokerState(view=cluster.view, node=node, reachable=True)
         route = Route(f"broker-{node}", proxy_mode.Mode.ON, self._config, broker=state)
         brokers = [
-            proxy_questions._Broker(other, route if other == node else None)
+            AskedBroker(other, route if other == node else None)
             for other in range(self._where.brokers)
         ]
         self._learn(cluster, batch, batch.old, 5, node)
