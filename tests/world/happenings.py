@@ -22,6 +22,8 @@ SETTLING_FROM = 100_000
 WORKERS_FROM = 200_000
 #: Seeds from which on, up to those with racks, workers end as well, and begin again.
 WORKERS_END_FROM = 250_000
+#: Seeds from which on, up to those with racks, workers are stopped as well, and go on.
+WORKERS_STOP_FROM = 275_000
 #: Seeds from which on every other world has racks, and consumers that name theirs. None of them is
 #: one in which links may keep little: that is drawn for fewer clients.
 RACKS_FROM = 300_000
@@ -267,8 +269,8 @@ def happenings(seed: int) -> list[Happening]:
     while True:
         at += draw.choice(_GAPS) * (0.5 + draw.random())
         if at > UNTIL:
-            others = _upgrades, _evictions, _losses, _swaps, _worker_ends, _reassignments
-            return sorted([*drawn, *chain.from_iterable(drawn_by(seed) for drawn_by in others)])
+            more = (drawn_by(seed) for drawn_by in _MORE)
+            return sorted([*drawn, *chain.from_iterable(more)])
         (kind,) = draw.choices([*_WEIGHTS], [*_WEIGHTS.values()])
         drawn.append(
             Happening(
@@ -326,6 +328,18 @@ def _worker_ends(seed: int) -> Iterator[Happening]:
             yield Happening(round(at, 4), "worker", number, node, seconds)
 
 
+def _worker_stops(seed: int) -> Iterator[Happening]:
+    """Draw when workers do nothing for a while: mostly while leaders move, and move again."""
+    draw = random.Random(f"{seed} worker stops")
+    if WORKERS_STOP_FROM <= seed < RACKS_FROM:
+        for _ in range(draw.choice([1, 2, 4])):
+            at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.05, 0.7, 1.5])
+            node, number = draw.choice(NODES), draw.randint(0, 1)
+            yield Happening(round(at, 4), "stop", number, node, seconds)
+            for after in (0.01, draw.choice([0.1, 0.5])) if draw.random() < 0.7 else ():
+                yield Happening(round(at + after, 4), "storm", 0, draw.choice(NODES))
+
+
 def _reassignments(seed: int) -> Iterator[Happening]:
     """Draw which replicas go, and when: mostly while no client is there, so that a process that is
     not polling hears nothing of that until the next poll.
@@ -342,6 +356,13 @@ def _reassignments(seed: int) -> Iterator[Happening]:
             yield Happening(round(at, 4), "absence", seconds=gap + draw.choice([0.0, 0.1, 0.5]))
             at += gap
         yield Happening(round(at, 4), "reassign", draw.randint(0, 11), draw.choice(NODES))
+
+
+#: What is drawn apart from all else, so that what was drawn before stays as it is.
+_MORE: Final = (
+    *(_upgrades, _evictions, _losses, _swaps),
+    *(_worker_ends, _worker_stops, _reassignments),
+)
 
 
 def _episode(draw: random.Random, drawn: list[Happening]) -> float:

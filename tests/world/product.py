@@ -7,7 +7,8 @@ import math
 import socket
 from collections import Counter, deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import NamedTuple, Protocol, cast
+from functools import partial
+from typing import NamedTuple, Protocol, TypeVarTuple, Unpack, cast
 
 import trio
 
@@ -73,6 +74,9 @@ _STEP = 0.01
 _LAGS = tuple(LAG * tenth / 10 for tenth in (0, 7, 1, 10, 3, 0, 5))
 
 
+_Ts = TypeVarTuple("_Ts")
+
+
 class Hold(NamedTuple):
     """A response that was held. ``key``: of its API; ``node``: of the broker that answered."""
 
@@ -80,6 +84,13 @@ class Hold(NamedTuple):
     client: str
     key: int
     node: int
+    since: float
+    until: float
+
+
+class Stop(NamedTuple):
+    """For how long a worker did nothing: its process was stopped, or starved."""
+
     since: float
     until: float
 
@@ -103,6 +114,7 @@ class Proxy:
     node was taken for which other one, and if it could be asked. ``crossed``: when the route of a
     node was found to lead to another. ``withheld``: when synthetic ids were offered no longer.
     ``unknown_at``: when the broker of a node's route was last taken for none.
+    ``stops``: of its workers.
     ``settled``: what came of errors that wait until all brokers name the leader, and how often.
     ``altered``: when a client that uses no hint was sent other bytes than its broker's.
     ``exceeded``: when links kept more bytes than they may, and how many; ``forgone``: when an error
@@ -138,6 +150,7 @@ class Proxy:
         self.mistaken: list[tuple[float, int, int, bool]] = []
         self.crossed: list[tuple[float, int]] = []
         self.unknown_at: dict[int, float] = {}
+        self.stops: list[Stop] = []
         self.withheld: list[float] = []
         self.settled: Counter[str] = Counter()
         self.altered: list[tuple[float, str]] = []
@@ -219,6 +232,25 @@ class Proxy:
             if relay.seat is ended:
                 relay.close()
         self._network.schedule.after(seconds, self._begin_worker, number)
+
+    def stop_worker(self, number: int, seconds: float) -> None:
+        """Have a worker do nothing for some seconds, from when it has a response held next.
+
+        What comes meanwhile waits for it.
+        """
+        self._seats[number % len(self._seats)].stops_for = seconds
+
+    def stop_no_worker(self) -> None:
+        """Have none of them stop from now on."""
+        for seat in self._seats:
+            seat.stops_for = 0.0
+
+    def _stop(self, seat: "_Seat") -> None:
+        schedule = self._network.schedule
+        self.stops.append(Stop(schedule.now, schedule.now + seat.stops_for))
+        schedule.after(0.0, seat.stop)
+        schedule.after(seat.stops_for, seat.go_on)
+        seat.stops_for = 0.0
 
     def _begin_worker(self, number: int) -> None:
         if self.running:
@@ -397,6 +429,8 @@ class Proxy:
     def submit(self, relay: "_Relay", held: Held) -> list[LeaderHint | None] | None:
         """Have a response held, or return its hints."""
         hints = relay.seat.holds.submit(held)
+        if hints is None and relay.seat.stops_for:
+            self._stop(relay.seat)
         if hints is None or not self._late:
             return hints
         self._network.schedule.after(self._late, self._pass_late, held, hints)
@@ -460,11 +494,15 @@ class _Holds(Protocol):
 
 
 class _Seat(Protocol):
-    """Where links are, and whom they tell what. ``routes``: by node; ``ready``: it takes links."""
+    """Where links are, and whom they tell what. ``routes``: by node; ``ready``: it takes links.
+
+    ``stops_for``: seconds for which it stops once a response is held, 0: it does not.
+    """
 
     routes: Mapping[int, Route]
     budget: Budget
     ready: bool
+    stops_for: float
 
     @property
     def holds(self) -> _Holds: ...
@@ -475,7 +513,10 @@ class _Seat(Protocol):
     def lack(self, route: Route, ids: Collection[bytes]) -> None: ...
     def doubt(self, route: Route) -> None: ...
     def begin_at_once(self) -> None: ...
+    def do(self, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None: ...
     def end(self) -> None: ...
+    def stop(self) -> None: ...
+    def go_on(self) -> None: ...
     async def run(self) -> None: ...
 
 
@@ -487,6 +528,7 @@ class _Here:
     ) -> None:
         self.routes = routes
         self.ready = True
+        self.stops_for = 0.0
         self.budget = Budget(budget // 2, budget)
         self.holds = timer
         self.recovery = Recovery([])
@@ -500,8 +542,17 @@ class _Here:
     def begin_at_once(self) -> None:
         pass
 
+    def do(self, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
+        call(*arguments)
+
     def end(self) -> None:
         self.ready = False
+
+    def stop(self) -> None:
+        pass
+
+    def go_on(self) -> None:
+        pass
 
     async def run(self) -> None:
         pass
@@ -560,7 +611,11 @@ class _Elsewhere:
         self.snoop, self.lack, self.doubt = self._side.snoop, self._side.lack, self._side.doubt
         self.holds.settle = proxy.settle
         self.ready = False
-        self._ended = False
+        self.stops_for = 0.0
+        self._ended = self._stopped = False
+        self._waiting: list[Callable[[], None]] = []
+        self._scope = trio.CancelScope()
+        self._goes_on = trio.Event()
         self._joining = side.joining(self._worker)
 
     def begin_at_once(self) -> None:
@@ -581,6 +636,32 @@ class _Elsewhere:
         self._worker.ready.set()
         self.ready = True
 
+    def do(self, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None:
+        """Do what has become due, or when it goes on."""
+        if self._stopped:
+            self._waiting.append(partial(call, *arguments))
+        else:
+            call(*arguments)
+
+    def stop(self) -> None:
+        """Do nothing until :meth:`go_on`."""
+        self._stopped = True
+        self._goes_on = trio.Event()
+        self._scope.cancel()
+
+    def go_on(self) -> None:
+        """Do what has become due, in the order in which it came; after that, what time has ended.
+
+        Trio may take them in any order; so most of what is late is used.
+        """
+        if self._ended or not self._proxy.running:
+            return
+        self._stopped = False
+        waiting, self._waiting = self._waiting, []
+        for call in waiting:
+            call()
+        self._goes_on.set()
+
     def end(self) -> None:
         """End, as a process does that is killed."""
         self.ready, self._ended = False, True
@@ -590,7 +671,7 @@ class _Elsewhere:
     def begin(self, node: int, number: int) -> int:
         route = next(r for r in self._proxy.parent_routes if r.name == self.routes[node].name)
         link = self._parent.links.begin(route, self._worker)
-        self._back.send(LinkBegan(link))
+        self.do(self._back.send, LinkBegan(link))
         return link
 
     def _said(self, message: Message) -> None:
@@ -598,11 +679,17 @@ class _Elsewhere:
             self._parent.take(self._worker, cast(FromWorker, message))
 
     def _told(self, message: Message) -> None:
+        self.do(self._take, message)
+
+    def _take(self, message: Message) -> None:
         if self._proxy.running and not self._ended:
             assert self._side.takes(cast(ToWorker, message)), message
 
     async def run(self) -> None:
-        await self.holds.run()
+        while True:
+            with trio.CancelScope() as self._scope:
+                await self.holds.run()
+            await self._goes_on.wait()
 
 
 class _OwnConnections:
@@ -636,14 +723,19 @@ class _Relay:
         #: What has come from the broker behind a response that is held, and since when it is.
         self._behind: deque[bytes] = deque()
         self._since: float | None = None
-        self._ended = False
+        self._ended = self._closed = False
         #: What the broker has answered and the client has not got yet; ``None``: some of it differs
         #: on purpose.
         self._owed: bytearray | None = bytearray()
-        client.taken = self._requested
-        client.ended = self.close
-        broker.taken = self._responded
-        broker.ended = self._broker_ended
+        client.taken = lambda data: seat.do(self._unless_closed, self._requested, data)
+        client.ended = partial(seat.do, self.close)
+        broker.taken = lambda data: seat.do(self._unless_closed, self._responded, data)
+        broker.ended = partial(seat.do, self._broker_ended)
+
+    def _unless_closed(self, take: Callable[[bytes], None], data: bytes) -> None:
+        """Take what has come, but not what came while the worker was stopped that closes it."""
+        if not self._closed:
+            take(data)
 
     def _requested(self, data: bytes) -> None:
         self._broker.send(self._feed(self.link.requests, data))
@@ -747,6 +839,7 @@ class _Relay:
 
     def close(self) -> None:
         """End both connections."""
+        self._closed = True
         self._client.close()
         self._broker.close()
         self._proxy.gone(self)

@@ -203,11 +203,11 @@ def behind(world: World, twin: Twin, nearby: Nearby, most: int) -> Iterator[Behi
     follower that takes it for the leader: an error changes when the client asks for Metadata next,
     also because of other partitions. What is allowed besides: for how long its own responses were
     held, the hop more that each message has, the time for which processes that begin wait for
-    synthetic ids, and a turn that it has just missed. A client that has come to know an epoch of a
-    former topic is left out from then on: it ignores what is true of the recreated one. When it
-    comes to know of a partition at all depends on when it last asked for Metadata, so it is
-    compared from then on. A partition of a recreated topic is another one. One that keeps to a
-    synthetic id is not compared once there are brokers of 3.7.
+    synthetic ids, that for which workers were stopped, and a turn that it has just missed. A client
+    that has come to know an epoch of a former topic is left out from then on: it ignores what is
+    true of the recreated one. When it comes to know of a partition at all depends on when it last
+    asked for Metadata, so it is compared from then on. A partition of a recreated topic is another
+    one. One that keeps to a synthetic id is not compared once there are brokers of 3.7.
 
     That may still be luck of this one world. So a client is behind only if it is also behind in
     the mean of ``nearby`` worlds, by more than chance explains, and also behind what it reaches
@@ -331,7 +331,8 @@ def _allowed(world: World, client: Client, until: float) -> float:
     errors = sum(seen.at < until for seen in client.seen)
     hops = errors * _MESSAGES * 2 * world.profile.latency
     waits = IDS_WAIT * world.profile.synthesize * sum(0 < at < until for at in world.begun)
-    return holds + hops + waits + _TURN
+    stops = _sum((stop for proxy in world.proxies for stop in proxy.stops), until)
+    return holds + hops + waits + stops + _TURN
 
 
 def _holds(world: World, client: Client) -> Iterator[Hold]:

@@ -35,6 +35,8 @@ _EACH = 4
 _MOST_PARTITIONS = 4
 #: Seconds within which processes hear where brokers are that have changed their addresses.
 _MOVED = POLL + 2.0
+#: Seconds after which a decision of the process that decides is not followed any more by a worker.
+_STALE = max(DEADLINE, KRAFT_DEADLINE) + 0.2
 #: Seconds in which a client at peace has a success of each partition.
 _PROGRESS = 2.0
 
@@ -145,6 +147,24 @@ def hint_is_not_over(lived: Lived) -> Found:
             yield seen.at, f"{text}, which was over at {max(term.until for term in terms):.3f}"
 
 
+def hint_is_not_known_to_be_over(lived: Lived) -> Found:
+    """No hint comes when its process has known of a higher epoch for longer than it holds anything.
+
+    So what was decided before a worker was stopped is not given when it goes on. It is not looked
+    at where the topic was recreated or brokers have changed their addresses.
+    """
+    world = lived.world
+    for seen, text in _hints(world):
+        refusal = world.refusals[seen.request][seen.name, seen.place[1]]
+        terms = world.truth.terms(seen.name, seen.place[1])
+        incarnations = {term.incarnation for term in terms if term.since <= seen.at}
+        if len(incarnations) > 1 or seen.at >= world.swapped_at >= 0.0:
+            continue
+        known = world.higher_known_at(seen, refusal)
+        if known < seen.at - _STALE - world.profile.latency:
+            yield seen.at, f"{text}, and its process knew a higher one at {known:.3f}"
+
+
 def hint_is_news(lived: Lived) -> Found:
     """A hint's epoch is above the one that the client used."""
     for seen, text in _hints(lived.world):
@@ -182,7 +202,8 @@ def nothing_is_held_too_long(lived: Lived) -> Found:
     """No response is held beyond the deadline, and no link for more than that in a second."""
     bound = KRAFT_DEADLINE if lived.world.profile.kraft else DEADLINE
     for proxy in lived.world.proxies:
-        # With workers a response waits besides until both processes have learnt of it.
+        # With workers a response waits besides until both processes have learnt of it, and while
+        # its own does nothing.
         lag = 2 * LAG if lived.world.profile.workers > 1 else 0.0
         yield from _held_too_long(proxy, bound, lag)
 
@@ -190,6 +211,8 @@ def nothing_is_held_too_long(lived: Lived) -> Found:
 def _held_too_long(proxy: Proxy, bound: float, lag: float) -> Found:
     by_link: dict[int, list[tuple[float, float]]] = {}
     for hold in proxy.holds:
+        if any(hold.since <= stop.until and hold.until >= stop.since for stop in proxy.stops):
+            continue
         if hold.until - hold.since > bound + lag + _EPSILON:
             yield hold.until, f"a response was held for {hold.until - hold.since:.3f} s"
         holds = by_link.setdefault(hold.link, [])
@@ -566,6 +589,7 @@ def clients_make_progress(lived: Lived) -> Found:
 RULES: Final[tuple[Callable[[Lived], Found], ...]] = (
     hint_was_true,
     hint_is_not_over,
+    hint_is_not_known_to_be_over,
     hint_is_news,
     hint_has_its_leaders_endpoint,
     nothing_is_held_too_long,

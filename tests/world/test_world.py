@@ -22,6 +22,7 @@ from tests.world.happenings import (
     SETTLING_FROM,
     WORKERS_END_FROM,
     WORKERS_FROM,
+    WORKERS_STOP_FROM,
     Happening,
     Profile,
     happenings,
@@ -293,6 +294,12 @@ def test_a_client_that_asks_the_wrong_broker_all_the_time_meets_no_error_of_a_mo
 )
 def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
     assert not live(seed).broken
+
+
+def test_workers_that_were_stopped_give_no_old_hints() -> None:
+    lives = [live(WORKERS_STOP_FROM + number) for number in range(50, 54)]
+    assert any(proxy.stops for life in lives for proxy in life.lived.world.proxies)
+    assert not any(life.broken for life in lives)
 
 
 def test_workers_that_begin_again_know_what_their_process_knows() -> None:

@@ -552,7 +552,21 @@ class World:
         else:
             self.brokers[self.broker_at(address)].reset()
 
+    def _stop_worker(self, happening: Happening) -> None:
+        address = happening.node
+        if address in self._absent or address not in self.profile.fronted:
+            return
+        if self.proxies:
+            self.say(
+                f"a worker of {address}'s proxy, at its next hold, stops for {happening.seconds}"
+            )
+            self.fronts[address].stop_worker(happening.number, happening.seconds)
+        else:
+            self._hang(happening._replace(node=self.broker_at(address)))
+
     def _heal(self) -> None:
+        for proxy in self.proxies:
+            proxy.stop_no_worker()
         for broker in self.brokers.values():
             self._go_on(broker)
 
@@ -604,6 +618,25 @@ class World:
             for proxy in self.proxies
             if self._stood_behind(refusal.node, proxy)
             for move in proxy.moves
+        )
+
+    def higher_known_at(self, seen: Seen, refusal: Refusal) -> float:
+        """Return when the broker's process first learnt of a higher epoch than a hint's."""
+        assert seen.hint is not None
+        processes = [
+            proxy
+            for proxy, begun in zip(self.proxies, self.begun, strict=True)
+            if begun <= seen.at and self._stood_behind(refusal.node, proxy)
+        ]
+        return min(
+            (
+                move.at
+                for proxy in processes[-1:]
+                for move in proxy.moves
+                if (move.topic, move.partition) == (seen.name, seen.place[1])
+                and move.leader.epoch > seen.hint.epoch
+            ),
+            default=math.inf,
         )
 
     def _stood_behind(self, node: int, proxy: Proxy) -> bool:
@@ -681,4 +714,5 @@ _HAPPENINGS: Final[dict[str, Callable[[World, Happening], None]]] = {
     "away": World._go_away,
     "process": World._end_process,
     "worker": World._end_worker,
+    "stop": World._stop_worker,
 }

@@ -126,12 +126,11 @@ class RelayedHolds:
     async def run(self) -> None:
         """Let responses go on whose time is over, until cancelled."""
         while True:
-            await self._some.wait()
-            self._some = trio.Event()
-            self._let_go()
             while self._latest:
                 await trio.sleep_until(self._latest[0][0])
                 self._let_go()
+            await self._some.wait()
+            self._some = trio.Event()
 
     def _let_go(self) -> None:
         """Let responses go on without hints whose time is over."""
