@@ -24,10 +24,14 @@ _SEED, _TOPICS = 3, 1500
 
 
 class _Steps(trio.abc.Instrument):
-    """``most``: lines of the package that one step of any task, or of a link, has run."""
+    """``most``: lines of the package that one step of any task, or of a link, has run.
+
+    ``too_many``: cancelled once that is beyond the bound: then there is no more to see.
+    """
 
     def __init__(self) -> None:
         self.most = 0
+        self.too_many = trio.CancelScope()
         self._lines = 0
 
     def begin(self) -> None:
@@ -37,6 +41,8 @@ class _Steps(trio.abc.Instrument):
     def end(self) -> None:
         """Take what was counted."""
         self.most = max(self.most, self._lines)
+        if self.most > _MOST:
+            self.too_many.cancel()
 
     def before_task_step(self, task: trio.lowlevel.Task) -> None:
         self.begin()
@@ -66,7 +72,8 @@ def _most_lines(monkeypatch: pytest.MonkeyPatch, topics: int) -> int:
 
     async def watched() -> None:
         trio.lowlevel.add_instrument(steps)
-        await live()
+        with steps.too_many:
+            await live()
 
     monkeypatch.setattr(world, "_live", watched)
     before = sys.gettrace()
