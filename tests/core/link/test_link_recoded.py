@@ -28,6 +28,7 @@ from tests.core.links import Driven
 from tests.core.samples import (
     FENCED,
     NOT_LEADER,
+    USES_HINTS,
     fetch_answer,
     fetch_request,
     produce_answer,
@@ -361,6 +362,28 @@ def test_a_response_that_cannot_be_converted_ends_the_link(release: str) -> None
     driven.down(b"\0\0\0\x0a\0\0\0\x05" + bytes([255] * 6))
     assert driven.link.responses.fault is not None
     assert not driven.to_client
+
+
+@pytest.mark.parametrize("asks", ["before", "after"])
+@pytest.mark.parametrize("release", ["2.6", "2.8"])
+def test_a_response_that_answers_nothing_ends_a_link_whose_responses_are_converted(
+    release: str, asks: str
+) -> None:
+    """What comes behind it cannot be matched, and would be of a version that was not asked."""
+    driven = Driven(route_before(release), decide=decide)
+    asked = produce_request(10, 5) if release == "2.6" else fetch_request(16, 5, {(ONE, 0): 5})
+    driven.up(asked if asks == "before" else request(18, 3, 5, **USES_HINTS))
+    driven.down(request(3, 9, 777))
+    assert driven.link.responses.fault == "response that answers no request"
+    assert not driven.to_client
+
+
+def test_a_response_that_answers_nothing_passes_where_none_is_converted() -> None:
+    driven = Driven(route_before("2.8"), decide=decide)
+    driven.up(request(18, 3, 5, client_software_name="other", client_software_version="1"))
+    driven.down(request(3, 9, 777))
+    assert driven.link.responses.fault is None
+    assert driven.to_client == request(3, 9, 777)
 
 
 def test_before_2_4_a_client_with_a_rack_may_be_answered_by_a_follower() -> None:

@@ -44,6 +44,11 @@ class RequestPolicies:
         self.mode = route.mode
         self.by_kind: dict[int, RequestPolicy] = {}
 
+    @property
+    def recodes(self) -> bool:
+        """Whether the client may ask what is converted, so that its responses are."""
+        return bool(self.plan.recoded and self._client.hint_forms)
+
     def agree(self, plan: Plan) -> None:
         """Take another plan."""
         self.plan = plan

@@ -362,12 +362,18 @@ class ResponseFlow(Flow):
 
     def _stop_looking(self) -> None:
         self.opaque = True
-        if self._link.route.config.address_rewriting is not None:
-            self.fault = "response that answers no request"
-        if not self._exchanges.unread:
-            self._link.misunderstood("broker", "response that answers no request")
+        reason = "response that answers no request"
+        link, exchanges = self._link, self._exchanges
+        if link.route.config.address_rewriting is not None or (
+            # What follows would be of another version than the client has asked.
+            any(exchange.recoded for exchange in exchanges.waiting)
+            or (link.policies.recodes and not exchanges.unread)
+        ):
+            self.fault = reason
+        elif not exchanges.unread:
+            link.misunderstood("broker", reason)
         self._give_back_requests()
-        self._exchanges.stop()
+        exchanges.stop()
 
     def _do(self, outcome: Outcome, exchange: Exchange, frame: memoryview, length: int) -> bool:
         """Return whether a response goes on, as it is or with what is ``_instead``.
