@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from leader_hints.apis.error_codes import HINTABLE, ErrorCode
 from leader_hints.apis.fetch_request import RACK_FROM
-from leader_hints.apis.fetch_response import pass_plain
+from leader_hints.apis.fetch_response import pass_aborted, pass_plain
 from leader_hints.wire.errors import Malformed, Truncated
 from leader_hints.wire.reader import Reader
 from leader_hints.wire.scatter import Rest, Scatter
@@ -238,9 +238,7 @@ class _Walk:
         reader, out = self._reader, self._scatter.out
         reader.at = at
         aborted = reader.array(_ABORTED)
-        out += write_uvarint(aborted + 1)
-        for _ in range(aborted):
-            out += reader.take(_ABORTED) + b"\0"
+        out += write_uvarint(aborted + 1) + _with_tags(reader.take(_ABORTED * aborted), aborted)
         out += self._replica(reader.at)
         if self._plain is _PLAIN_11:
             reader.skip(4)
@@ -270,9 +268,7 @@ class _Walk:
         if self._frame[at + _PARTITION.size] > 1:
             reader.at = at + _PARTITION.size
             aborted = reader.uvarint() - 1
-            for _ in range(aborted):
-                reader.skip(_ABORTED)
-                reader.skip_tags()
+            pass_aborted(reader, aborted)
             reader.skip(4)
         size = max(reader.uvarint() - 1, 0)
         missing = self._skip_records(size, last=last, behind=_NO_TAGS)
@@ -304,3 +300,14 @@ class _Walk:
         at = self._reader.at
         self._reader.skip_tags()
         self._scatter.out += self._frame[at : self._reader.at]
+
+
+def _with_tags(aborted: bytes, count: int) -> bytearray:
+    """Return aborted transactions with an empty tag section behind each.
+
+    Byte by byte of all of them: there may be very many.
+    """
+    out = bytearray((_ABORTED + 1) * count)
+    for at in range(_ABORTED):
+        out[at :: _ABORTED + 1] = aborted[at::_ABORTED]
+    return out

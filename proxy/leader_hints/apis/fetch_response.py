@@ -20,7 +20,9 @@ TOPIC_IDS_FROM = 13
 _RESPONSE = struct.Struct(">ihi")
 #: Partition, error code, high watermark, last stable offset, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
-_SMALLEST_ABORTED = 17
+#: Aborted transactions: producer id and first offset, and no tags.
+_ABORTED = 16
+_SMALLEST_ABORTED = _ABORTED + 1
 _INT16 = struct.Struct(">h")
 #: Where the header's tags stand in a response; and the count of topics, if there are none.
 _HEADER_TAGS_AT = 4 + 4
@@ -107,6 +109,24 @@ def pass_plain(frame: Buffer, at: int, end: int, partitions: int) -> tuple[int, 
         partitions -= 1
         at = tags + 1
     return at, partitions, carries
+
+
+def pass_aborted(reader: Reader, count: int) -> None:
+    """Pass over the aborted transactions of a partition of v12 or above.
+
+    There may be very many, one for each 150 bytes of records, and mostly none has tags.
+
+    :raises WireError: not all of them are there, or their tags are not well formed.
+    """
+    at = reader.at
+    reader.skip(_SMALLEST_ABORTED * count)
+    tags = bytes(reader.buffer[at : reader.at])[_ABORTED::_SMALLEST_ABORTED]
+    if tags.count(0) == count:
+        return
+    reader.at = at
+    for _ in range(count):
+        reader.skip(_ABORTED)
+        reader.skip_tags()
 
 
 class FetchScan:
@@ -258,9 +278,7 @@ class FetchScan:
         partition, error, _, _, _ = _PARTITION.unpack_from(reader.buffer, at)
         # Not before all of them can be here: there may be very many, and whenever more bytes have
         # come this begins again with the first.
-        for _ in range(reader.compact_array(_SMALLEST_ABORTED)):
-            reader.skip(_SMALLEST_ABORTED - 1)
-            reader.skip_tags()
+        pass_aborted(reader, reader.compact_array(_SMALLEST_ABORTED))
         reader.skip(4)
         length, records = read_uvarint(reader.buffer, reader.at, reader.end)
         if length > 1:

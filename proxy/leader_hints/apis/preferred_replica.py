@@ -12,7 +12,7 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from leader_hints.apis.fetch_request import RACK_FROM
-from leader_hints.apis.fetch_response import Topic, read_topic
+from leader_hints.apis.fetch_response import Topic, pass_aborted, read_topic
 from leader_hints.wire.errors import Truncated, WireError
 from leader_hints.wire.reader import Reader
 
@@ -178,9 +178,10 @@ class PreferredReplicaScan:
         if aborted > _MOST_ABORTED:
             self.done = True
             return
-        for _ in range(aborted):
-            reader.skip(_ABORTED)
-            self._tags(reader)
+        if self._flexible:
+            pass_aborted(reader, aborted)
+        else:
+            reader.skip(_ABORTED * aborted)
         field = reader.at
         reader.skip(_INT32.size)
         size = self._count(reader)

@@ -87,7 +87,7 @@ def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
                 yield
                 room = ANSWERS_AT_ONCE
             some = left if left < room else room
-            succeeded, entries = _scan_partitions(reader, name_at, some, failures)
+            succeeded, entries = yield from _scan_partitions(reader, name_at, some, failures)
             carries |= succeeded
             room -= entries
             left -= some
@@ -101,7 +101,7 @@ def scan_in_steps(frame: memoryview) -> Steps[Scanned]:
 
 def _scan_partitions(
     reader: Reader, name_at: int, count: int, failures: list[Failure]
-) -> tuple[bool, int]:
+) -> Steps[tuple[bool, int]]:
     """Look at so many partitions of the topic whose name stands there.
 
     Return whether one succeeded, and how many partitions and record errors those were.
@@ -115,7 +115,7 @@ def _scan_partitions(
             end = tags + 1
         else:
             reader.at = at
-            tags, errors = _pass_odd(reader)
+            tags, errors = yield from _pass_odd(reader)
             entries += errors
             end = reader.at
         partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
@@ -130,11 +130,16 @@ def _scan_partitions(
     return carries, entries
 
 
-def _pass_odd(reader: Reader) -> tuple[int, int]:
-    """Pass over any partition; return where its tags stand, and how many record errors it has."""
+def _pass_odd(reader: Reader) -> Steps[tuple[int, int]]:
+    """Pass over any partition; return where its tags stand, and how many record errors it has.
+
+    There may be one for each record of a batch.
+    """
     reader.skip(_PARTITION.size)
     errors = reader.compact_array(6)
-    for _ in range(errors):
+    for number in range(1, errors + 1):
+        if not number % ANSWERS_AT_ONCE:
+            yield
         reader.skip(4)
         reader.skip_compact()
         reader.skip_tags()

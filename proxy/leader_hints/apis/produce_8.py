@@ -122,7 +122,7 @@ def response_up(frame: memoryview) -> Steps[tuple[memoryview, bool]]:
                     yield
                     room = ANSWERS_AT_ONCE
                 some = left if left < room else room
-                at, entries, some_failed = _partitions_up(out, frame, at, some)
+                at, entries, some_failed = yield from _partitions_up(out, frame, at, some)
                 failed |= some_failed
                 room -= entries
                 left -= some
@@ -136,7 +136,9 @@ def response_up(frame: memoryview) -> Steps[tuple[memoryview, bool]]:
     return memoryview(out), failed
 
 
-def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tuple[int, int, bool]:
+def _partitions_up(
+    out: bytearray, frame: memoryview, at: int, count: int
+) -> Steps[tuple[int, int, bool]]:
     """Write so many partitions of a response.
 
     Return the position behind them, how many partitions and record errors those were, and whether
@@ -156,7 +158,9 @@ def _partitions_up(out: bytearray, frame: memoryview, at: int, count: int) -> tu
             continue
         errors, at = count_to_compact(out, frame, behind)
         entries += errors
-        for _ in range(errors):
+        for number in range(1, errors + 1):
+            if not number % ANSWERS_AT_ONCE:
+                yield
             out += frame[at : at + _INT32.size]
             at = string_to_compact(out, frame, at + _INT32.size)
             out.append(0)

@@ -34,6 +34,7 @@ _MOST = 45_000
 #: How many topics, and how many partitions each has.
 _SHAPES = {"one topic": (1, 5000), "one of each topic": (5000, 1)}
 _OTHERWISE = 3
+_NO_REPLICA = {"preferred_read_replica": -1}
 _FEW = 3
 
 
@@ -361,6 +362,69 @@ def test_errors_wait_until_they_are_settled_when_a_large_request_was_followed(
     assert steps.most < _MOST
     steps.link.close()
     assert steps.budget.used == 0
+
+
+@pytest.mark.parametrize(
+    ("release", "asked", "sent"), [("3.6", 16, 15), ("2.8", 16, 12), ("2.6", 12, 11)]
+)
+def test_very_many_aborted_transactions_are_passed_over_at_once(
+    release: str, asked: int, sent: int
+) -> None:
+    """Of a consumer that reads committed records alone, and much of a partition at once."""
+    steps = _asked(_route(release, 1), ApiKey.FETCH, asked, (1, 2))
+    steps.take(steps.link.responses, _aborted(sent, 50_000))
+    assert steps.sent == _aborted(asked, 50_000)
+    assert steps.most < _MOST
+    steps.link.close()
+    assert steps.budget.used == 0
+
+
+def _aborted(version: int, count: int) -> bytes:
+    """Return a response with so many in the first of two partitions."""
+    kind = response_type(ApiKey.FETCH, version)
+    part = element(element(kind, "responses"), "partitions")
+    aborted = element(part, "aborted_transactions")
+    parts = [
+        plain(part, records=b"r", aborted_transactions=made, **_NO_REPLICA if version > 10 else {})
+        for made in ([plain(aborted, producer_id=7, first_offset=1 << 40)] * count, [])
+    ]
+    responses = _topics(kind, (1, 2), [numbered(one) for one in parts])
+    return with_arrays(lambda made: response_frame(made, 1), plain(kind), responses=responses)
+
+
+@pytest.mark.parametrize(("release", "sent"), [("3.6", 9), ("2.6", 8)])
+@pytest.mark.parametrize("error", [ErrorCode.invalid_record, ErrorCode.not_leader_or_follower])
+def test_very_many_record_errors_are_passed_over_in_turns(
+    release: str, sent: int, error: ErrorCode
+) -> None:
+    """KIP-467: a broker lists each record of a batch that it refuses, such as those without a key.
+
+    The partition behind is the one that fails where hints are looked for.
+    """
+    steps = _asked(_route(release, 1), ApiKey.PRODUCE, 10, (1, 2))
+    responses = steps.link.responses
+    steps.take(responses, _record_errors(sent, 30_000, error))
+    if error == NOT_LEADER:
+        assert responses.held is not None
+        assert [one.partition for one in responses.held.scanned.failures] == [1]
+        steps.release([None])
+    assert steps.sent == _record_errors(10, 30_000, error)
+    assert steps.most < _MOST
+    steps.link.close()
+    assert steps.budget.used == 0
+
+
+def _record_errors(version: int, count: int, error: ErrorCode) -> bytes:
+    """Return a response with so many in the first of two partitions, and an error in the other."""
+    kind = response_type(ApiKey.PRODUCE, version)
+    part = element(element(kind, "responses"), "partition_responses")
+    refused = plain(element(part, "record_errors"), batch_index=3, batch_index_error_message="no")
+    parts = [
+        plain(part, error_code=ErrorCode.invalid_record, record_errors=[refused] * count),
+        plain(part, error_code=error),
+    ]
+    responses = _topics(kind, (1, 2), [numbered(one) for one in parts])
+    return with_arrays(lambda made: response_frame(made, 1), plain(kind), responses=responses)
 
 
 def test_many_ids_without_a_name_are_answered_in_turns() -> None:
