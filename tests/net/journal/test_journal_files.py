@@ -1,6 +1,7 @@
 """The journal's files: finished ones are whole, a full disk tears nothing, the bound is kept."""
 
 import errno
+import fcntl
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -159,6 +160,35 @@ def test_a_killed_runs_file_is_finished_and_never_added_to(tmp_path: Path) -> No
     assert first.name == torn.name.removesuffix(".open")
     assert first.read_bytes() == b'one\n{"tor'
     assert second.read_bytes() == b"three\n"
+
+
+def test_what_killed_runs_leave_behind_is_bounded_too(tmp_path: Path) -> None:
+    """As where each run is killed before it has finished a file of its own."""
+    for run in range(20):
+        left = tmp_path / f"side.car-1_20250101T{run:06}Z_r{run}_000001.jsonl.open"
+        left.write_bytes(b"%099d\n" % run)
+        _sink(tmp_path, f"next-{run}", kept_bytes=250).write([])
+
+    assert _lines(*_finished(tmp_path)) == [b"%099d" % run for run in (18, 19)]
+
+
+def test_what_a_run_leaves_behind_that_is_killed_later_is_finished_with_the_next_file(
+    tmp_path: Path,
+) -> None:
+    """As the process that this one took over from, while its links come to rest."""
+    left = tmp_path / "side.car-1_20250101T000000Z_r0_000001.jsonl.open"
+    sink = _sink(tmp_path, file_bytes=10)
+    with left.open("wb") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        file.write(b"one\n")
+        sink.write([b"%019d" % 2])
+        sink.write([b"%019d" % 3])
+        assert left.exists()
+    sink.write([b"%019d" % 4])
+
+    assert not left.exists()
+    assert _lines(_finished(tmp_path)[0]) == [b"one"]
+    assert len(_open(tmp_path)) == 1
 
 
 def test_a_living_runs_file_is_left_alone(tmp_path: Path) -> None:

@@ -77,6 +77,8 @@ class FileSink:
         if not self._recovered:
             self._finish_left_behind()
             self._recovered = True
+            # A run that is killed before it finishes a file of its own removes none otherwise.
+            self._remove_oldest()
         self._replace_unfit()
         if self._file is not None and self._is_due(self._file):
             self._finish()
@@ -130,11 +132,16 @@ class FileSink:
         assert self._file is not None
         self._file.finish()
         self._file = None
+        # Again: a former process may have been killed while its links came to rest.
+        self._finish_left_behind()
         self._remove_oldest()
 
     def _finish_left_behind(self) -> None:
         """Finish what a killed process of this sidecar has left; a living one holds its lock."""
         for path in sorted(self._folder.glob(f"{self._name}_*{_OPEN}")):
+            if f"_{self._run}_" in path.name:
+                # What is left of those that were replaced has nothing else than their copies.
+                continue
             with contextlib.suppress(OSError), path.open("rb") as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _rename_finished(path)
