@@ -97,6 +97,11 @@ class Journal:
         }
         return encode(columns | row)
 
+    @property
+    def next_number(self) -> int:
+        """The number of the next line."""
+        return self._next
+
     def skip(self, numbers: int = 1) -> int:
         """Use up so many numbers, and return the first of them."""
         number = self._next

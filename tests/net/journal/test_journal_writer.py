@@ -184,6 +184,32 @@ async def test_a_sink_that_fails_is_reported_once_and_loses_nothing(
     assert _moves(in_order(sink.lines)) == list(range(1, 11))
 
 
+async def test_that_it_is_written_again_is_known_though_events_come_all_the_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """So the next failure is news, and what is dropped later for another reason has that one."""
+    sink = _Sink()
+
+    async def slowly(work: Work) -> None:
+        await trio.sleep(0.05)
+        work()
+
+    scene = _Scene(sink, in_thread=slowly)
+    failing = JournalFailing(reason="no space left on device")
+    epoch = 0
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        for fault in (_FULL, None, _FULL, None):
+            sink.fault = fault
+            for _ in range(500):
+                epoch += 1
+                scene.move(epoch)
+                await trio.sleep(0.01)
+        nursery.cancel_scope.cancel()
+    assert scene.told == [failing, JournalWritten(dropped=0)] * 2
+    assert _moves(in_order(sink.lines)) == list(range(1, epoch + 1))
+
+
 @pytest.mark.parametrize("error", [ValueError("odd"), RuntimeError()])
 async def test_whatever_a_sink_raises_the_process_goes_on(
     autojump_clock: trio.testing.MockClock, error: Exception
@@ -382,6 +408,31 @@ async def test_lines_that_the_sink_lost_are_reported_as_a_gap(
     assert scene.told[-1] == JournalWritten(dropped=lost)
     numbers = [line["seq"] for line in sink.lines]
     assert numbers == list(range(lost, lost + len(numbers)))
+
+
+async def test_lines_are_named_though_the_gap_for_them_was_lost_as_well(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """As where a daemon of FUSE is restarted again and again."""
+    sink = _Sink()
+    scene = _Scene(sink)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.writer.run)
+        for epoch in range(1, 4):
+            scene.move(epoch)
+            await trio.sleep(2)
+            lost, sink.batches = [line for batch in sink.batches for line in batch], []
+            sink.fault = LinesLostError("the file cannot be read", lost[0], lost[-1])
+            await trio.sleep(1)
+            sink.fault = None
+            scene.writer.lose(10)
+            await trio.sleep(3)
+        nursery.cancel_scope.cancel()
+    written = {line["seq"] for line in sink.lines}
+    gaps = [line for line in sink.lines if line["event"] == "gap"]
+    missing = [seq for gap in gaps for seq in range(gap["first_seq"], gap["last_seq"] + 1)]
+    assert sorted([*missing, *written]) == list(range(max(written) + 1))
+    assert scene.counters.dropped == len(missing)
 
 
 async def test_a_defect_of_the_writer_is_reported_and_the_same_lines_are_taken_up_again(

@@ -7,6 +7,7 @@ full: events are dropped then, and a gap line says which, as soon as there is ro
 """
 
 import json
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -35,6 +36,8 @@ _PAUSE = 1.0
 #: Handed on at once.
 _BATCH_BYTES = 1 << 20
 _TOO_SLOW = "it is written more slowly than events come"
+#: Gap lines that are remembered: they may be lost, too, as long as their file is open.
+_MOST_GAPS = 1000
 
 Work = Callable[[], None]
 
@@ -47,11 +50,16 @@ async def _in_thread(work: Work) -> None:
 
 
 class _Gap(NamedTuple):
-    """Numbers of the first and the last event that were dropped, and why."""
+    """Numbers of the first and the last event that were dropped or lost, and why."""
 
     first: int
     last: int
     reason: str
+
+    @property
+    def events(self) -> int:
+        """How many they are."""
+        return self.last - self.first + 1
 
 
 class JournalWriter:
@@ -80,6 +88,8 @@ class JournalWriter:
         self._in_thread = in_thread
         self._lines = LineBuffer(buffer_bytes)
         self._gap: _Gap | None = None
+        #: Those that were written, by the numbers of their lines.
+        self._gaps: OrderedDict[int, _Gap] = OrderedDict()
         self._trouble: str | None = None
         self._ending = False
         self._some = trio.Event()
@@ -180,8 +190,13 @@ class JournalWriter:
         # What found no room comes first: its numbers are lower than that of the line for these.
         self._report_gap()
         first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
-        self._counters.dropped += last - first + 1
-        self._push(self._journal.gap(first, last, str(error)))
+        lost = _Gap(first, last, str(error))
+        gaps = [gap for number, gap in self._gaps.items() if first <= number <= last]
+        # What was dropped between the lines has been counted.
+        between = sum(gap.events for gap in gaps if gap.first >= first)
+        self._counters.dropped += lost.events - between
+        for gap in (*(gap for gap in gaps if gap.first < first), lost):
+            self._write_gap(gap)
         self._fail(str(error))
 
     async def _gather(self) -> None:
@@ -199,9 +214,10 @@ class JournalWriter:
         self._report_gap()
         if not self._lines:
             self._some = trio.Event()
-            if self._trouble is not None:
-                self._trouble = None
-                self._emit(JournalWritten(dropped=self._counters.dropped))
+        # Where events come all the time some always wait.
+        if self._trouble is not None and not self._lines.half_full:
+            self._trouble = None
+            self._emit(JournalWritten(dropped=self._counters.dropped))
         if not self._ending and not self._lines.half_full:
             self._urgent = trio.Event()
 
@@ -221,10 +237,16 @@ class JournalWriter:
         """Write which events were dropped; none was taken since the first of them."""
         if self._gap is not None:
             gap, self._gap = self._gap, None
-            self._push(self._journal.gap(*gap))
+            self._write_gap(gap)
+
+    def _write_gap(self, gap: _Gap) -> None:
+        self._gaps[self._journal.next_number] = gap
+        if len(self._gaps) > _MOST_GAPS:
+            self._gaps.popitem(last=False)
+        self._push(self._journal.gap(*gap))
 
     def _fail(self, reason: str) -> None:
-        """Report a failure once, until all is written."""
+        """Report a failure once, until little waits."""
         reported, self._trouble = self._trouble, reason
         if reported is None:
             self._emit(JournalFailing(reason=reason))
