@@ -50,6 +50,8 @@ _WORDS: Final[Mapping[int, str]] = {
     195: "{source} has no ticket: get one, as kinit does",
     220: "the name of the KDC cannot be resolved: see [realms] of krb5.conf",
 }
+#: What the library says of an error of which its kind says all, such as a token that is none.
+_NOTHING_MORE: Final = "Success"
 #: The only security layer that the proxy takes: none (RFC 4752, section 3.3).
 _NO_LAYER: Final = 1
 _LAYERS_BYTES: Final = 4
@@ -230,6 +232,7 @@ class Kerberos:
 
 def _text(error: Any) -> str:
     """Return what the library says of it. It is kept for the thread in which it failed."""
-    if not error.min_code:
-        return ", ".join(error.get_all_statuses(error.maj_code, True))
-    return ", ".join(error.get_all_statuses(error.min_code, False))
+    texts = error.get_all_statuses(error.min_code, False) if error.min_code else []
+    if not texts or texts == [_NOTHING_MORE]:
+        texts = error.get_all_statuses(error.maj_code, True)
+    return ", ".join(texts)
