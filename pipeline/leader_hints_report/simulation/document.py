@@ -169,7 +169,7 @@ def show(of: Interval) -> str:
 
 def number(value: float) -> str:
     """Return a number with as many digits as it is worth."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def parameter_table() -> str:
