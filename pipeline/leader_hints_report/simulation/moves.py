@@ -67,6 +67,14 @@ def batches(
         yield from _lost(fleet, where, event, table, random)
 
 
+def least_end(where: Layout, event: Event) -> float:
+    """Return the milliseconds that an event takes even where few brokers lead anything."""
+    if not isinstance(event, RollingRestart):
+        return 0.0
+    back = 0.0 if event.return_s is None else event.down_s + event.return_s
+    return ((where.brokers - 1) * event.pause_s + back) * 1000
+
+
 def least_pause(where: Layout, event: RollingRestart) -> float:
     """Return the seconds that the slowest broker takes, from its first batch to its last one."""
     return max((took for took, _ in _restarts(where, event)), default=0.0)

@@ -23,6 +23,18 @@ def test_the_pause_that_is_found_keeps_the_limit_and_a_shorter_one_does_not() ->
     assert found.value == pytest.approx(p999(found.pause_s), rel=1e-6)
 
 
+def test_brokers_that_lead_nothing_are_paused_for_too() -> None:
+    topics = [{"name": "t", "partitions": 4}]
+    event = {"kind": "rolling_restart", "pause_s": 120, "down_s": 1, "return_s": 1}
+    arm = Arm(Mode.NO_PROXY, "", small(cluster={"brokers": 12}, topics=topics, event=event))
+    found = shortest_pause(arm, 0.999, 30, [1])
+    assert found.pause_s is not None
+    assert found.pause_s > 2
+    its = simulate(changed_fleet(arm.fleet, f"pause_s={found.pause_s}"), Mode.NO_PROXY, 1)
+    assert found.value == pytest.approx(its.produce.percentile(0.999), rel=1e-6)
+    assert found.hours == pytest.approx(its.duration_ms / 3_600_000)
+
+
 def test_an_easy_limit_is_kept_with_the_shortest_pause_and_some_with_none() -> None:
     arm = Arm(Mode.NO_PROXY, "", small())
     assert shortest_pause(arm, 0.999, 1e6, [1]).pause_s == 90
