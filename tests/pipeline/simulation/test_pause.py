@@ -41,6 +41,23 @@ def test_an_easy_limit_is_kept_with_the_shortest_pause_and_some_with_none() -> N
     assert shortest_pause(arm, 0.999, 1, [1]).pause_s is None
 
 
+@pytest.mark.parametrize("limit", [27, 34, 62])
+def test_a_pause_is_one_of_whole_seconds_that_keeps_the_limit(limit: float) -> None:
+    event = {"kind": "rolling_restart", "pause_s": 120, "down_s": 1, "return_s": 1.4}
+    arm = Arm(Mode.NO_PROXY, "", small(topics=[{"name": "t", "partitions": 30}], event=event))
+    pause = shortest_pause(arm, 0.999, limit, [1]).pause_s
+    assert pause is not None
+    # As it is printed.
+    its = changed_fleet(arm.fleet, f"pause_s={pause:.0f}")
+    assert simulate(its, Mode.NO_PROXY, 1).produce.percentile(0.999) < limit
+
+
+def test_without_producers_there_is_no_latency_to_keep() -> None:
+    arm = Arm(Mode.NO_PROXY, "", small(clients=[{"name": "c", "role": "consumer"}]))
+    with pytest.raises(PipelineError, match="no producers"):
+        shortest_pause(arm, 0.999, 1, [1])
+
+
 def test_no_pause_is_shorter_than_the_batches_take() -> None:
     event = {"kind": "rolling_restart", "batch": 5, "batch_pause_s": 2}
     arm = Arm(Mode.NO_PROXY, "", small(event=event))
