@@ -12,6 +12,7 @@ import numpy as np
 from leader_hints_report.simulation import finding
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random, joined
+from leader_hints_report.simulation.clients import numbers_of
 from leader_hints_report.simulation.finding import Held, Known
 from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
@@ -283,7 +284,7 @@ def _until_consumed(
 
 
 def _keeps_polls(version: str) -> bool:
-    return version.startswith(("2.4", "2.3", "2.2", "2.1", "2.0"))
+    return numbers_of(version)[:2] <= (2, 4)
 
 
 def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:

@@ -4,9 +4,11 @@ The rules were read from the clients' sources, and measured by `leader-hints con
 (docs/clients.md) and `make bench WHAT=settle` (docs/benchmarks.md).
 """
 
+import re
 from typing import Final, NamedTuple
 
 from leader_hints_report.errors import PipelineError
+from leader_hints_report.text import shorten
 
 
 class Rules(NamedTuple):
@@ -83,6 +85,8 @@ _NAMES: Final = {
     "kgo": "franz-go",
 }
 NAMES: Final = (*_KNOWN, *_NAMES)
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_SHOWN: Final = 40
 
 
 def rules_of(software: str, version: str) -> Rules:
@@ -103,6 +107,6 @@ def numbers_of(version: str) -> tuple[int, ...]:
     :raises PipelineError: it has others than numbers.
     """
     numbers = version.removeprefix("v").split("-")[0].split(".")
-    if not all(number.isdigit() for number in numbers):
-        raise PipelineError(f"version {version!r} is not one such as 3.6.2")
+    if not all(_NUMBER.fullmatch(number) for number in numbers):
+        raise PipelineError(f"version {shorten(version, _SHOWN)!r} is not one such as 3.6.2")
     return tuple(int(number) for number in numbers)

@@ -1,6 +1,7 @@
 """What a batch costs."""
 
 import numpy as np
+import pytest
 
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.batch import Cost, Course, Met, Stalls, cost
@@ -89,8 +90,9 @@ def test_records_of_partitions_that_stay_wait_behind_a_held_response() -> None:
     assert not of.behind.first.any()
 
 
-def test_brokers_up_to_2_4_keep_long_polls() -> None:
-    _, old = _cost(cluster={"brokers": 3, "version": "2.4"})
+@pytest.mark.parametrize("version", ["2.4", "v2.4.1", "2.0", "1.1", "0.11.0"])
+def test_brokers_up_to_2_4_keep_long_polls(version: str) -> None:
+    _, old = _cost(cluster={"brokers": 3, "version": version})
     _, new = _cost(cluster={"brokers": 3, "version": "2.8"})
     assert old.consume.lengths.max() > 400 > new.consume.lengths.max()
 

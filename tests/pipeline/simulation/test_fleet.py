@@ -53,6 +53,8 @@ _BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"event": {"kind": "flood"}}, "event"),
     ({"cluster": {"brokers": 3, "version": "new"}}, "cluster.version: version 'new' is not one"),
+    ({"cluster": {"brokers": 3, "version": "3.²"}}, "cluster.version: version '3.²' is not one"),
+    ({"cluster": {"brokers": 3, "version": "9" * 5000}}, "cluster.version: version '999"),
     ({"cluster": {"brokers": 3, "version": 3.6}}, "version: 3.6 is a number in YAML; put it in"),
     (
         {"event": {"kind": "rolling_restart", "pause_s": 5}},

@@ -59,8 +59,9 @@ def test_a_client_that_met_few_moves_sends_little() -> None:
     assert few < all_of_them / 5
 
 
-def test_a_version_that_is_no_number_is_left_out_alone() -> None:
-    (strange,) = [one._replace(client_id="c", version="dev") for one in _recoveries(150)[:1]]
+@pytest.mark.parametrize("version", ["dev", "3.²", "9" * 5000], ids=["dev", "3.²", "long"])
+def test_a_version_that_is_no_number_is_left_out_alone(version: str) -> None:
+    (strange,) = [one._replace(client_id="c", version=version) for one in _recoveries(150)[:1]]
     taken = fleet_from(_MOVES, [*_recoveries(150), strange])
     assert [one.version for one in taken.fleet.clients] == ["3.6.2"]
     assert "1 clients of software that is not known" in taken.notes[0]
