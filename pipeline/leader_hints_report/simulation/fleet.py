@@ -1,7 +1,7 @@
 """The fleet and the event that are simulated, as a YAML file describes them."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -21,6 +21,19 @@ from leader_hints_report.simulation.parameters import Parameters, first_mistake,
 #: What one process can hold: a mistyped number is refused, and does not fill the memory.
 _MOST_PARTITIONS = 1_000_000
 _MOST_PAIRS = 20_000_000
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice: else the former of both would not count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                words = f"{key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, words, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 class _Part(BaseModel):
@@ -198,10 +211,13 @@ def read_document(file: Path) -> object:
     :raises PipelineError: it cannot be read, or is not YAML.
     """
     try:
-        return yaml.safe_load(file.read_text("utf-8"))
+        return yaml.load(file.read_text("utf-8"), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise PipelineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise PipelineError(f"{file} is not YAML: it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
+        # PyYAML leaves it to Python to refuse a date or a number.
         reason = " ".join(str(error).split())
         raise PipelineError(f"{file} is not YAML: {reason}") from None
 

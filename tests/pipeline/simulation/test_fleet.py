@@ -96,7 +96,16 @@ def test_acks_need_no_quotes(given: object, taken: str) -> None:
 
 
 def test_what_is_no_fleet_is_refused(tmp_path: Path) -> None:
-    for text, words in (("- 1", "a fleet has cluster"), ("{", "is not YAML"), ("\xff", "codec")):
+    for text, words in (
+        ("- 1", "a fleet has cluster"),
+        ("{", "is not YAML"),
+        ("\xff", "codec"),
+        ("duration_s: 2024-13-45", "is not YAML: month must be in"),
+        ("duration_s: " + "9" * 5000, "is not YAML: .* 5000 digits"),
+        ("[" * 5000, "is not YAML: it is nested too deeply"),
+        ("cluster: {brokers: 3}\ncluster: {brokers: 6}", "'cluster' stands twice"),
+        ("cluster: {brokers: 3, brokers: 6}", "'brokers' stands twice"),
+    ):
         file = tmp_path / "fleet.yaml"
         file.write_bytes(text.encode("latin-1"))
         with pytest.raises(PipelineError, match=words):
