@@ -58,6 +58,17 @@ class Cluster(_Part):
             raise ValueError(str(error)) from None
         return version
 
+    @model_validator(mode="after")
+    def _fits(self) -> "Cluster":
+        kraft, numbers = self.mode == "kraft", numbers_of(self.version)
+        if kraft and numbers < (2, 8):
+            raise ValueError(f"brokers of {self.version} have no KRaft")
+        if not kraft and numbers >= (4,):
+            raise ValueError(f"brokers of {self.version} have no ZooKeeper; set mode to kraft")
+        if not kraft and self.controllers != "apart":
+            raise ValueError("controllers are those of KRaft; leave them out")
+        return self
+
 
 class Topics(_Part):
     """So many topics alike. ``count`` of them are called NAME-0, NAME-1 and so on."""
@@ -95,6 +106,9 @@ class Clients(_Part):
         if (self.role == "producer") != (self.records_per_second > 0):
             which = "needs" if self.role == "producer" else "has no"
             raise ValueError(f"{self.name}: a {self.role} {which} records_per_second")
+        for name, value in (("acks", "all"), ("linger_ms", 0)):
+            if self.role == "consumer" and getattr(self, name) != value:
+                raise ValueError(f"{self.name}: a consumer has no {name}")
         try:
             rules_of(self.software, self.version)
         except PipelineError as error:
@@ -165,7 +179,11 @@ class Fleet(_Part):
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Fleet":
-        names = {topic.name for topic in self.topics}
+        names = set[str]()
+        for topic in self.topics:
+            if topic.name in names:
+                raise ValueError(f"topic {topic.name}: it stands twice")
+            names.add(topic.name)
         for clients in self.clients:
             for name in clients.topics:
                 if name not in names:

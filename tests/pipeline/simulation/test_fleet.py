@@ -53,6 +53,27 @@ _BAD: list[tuple[dict[str, Any], str]] = [
     ),
     ({"event": {"kind": "flood"}}, "event"),
     ({"cluster": {"brokers": 3, "version": "new"}}, "cluster.version: version 'new' is not one"),
+    ({"topics": [{"name": "t", "partitions": 3}] * 2}, "topic t: it stands twice"),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "acks": 1}]},
+        "c: a consumer has no acks",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "linger_ms": 5}]},
+        "c: a consumer has no linger_ms",
+    ),
+    (
+        {"cluster": {"brokers": 3, "mode": "kraft", "version": "2.7"}},
+        "cluster: brokers of 2.7 have no KRaft",
+    ),
+    (
+        {"cluster": {"brokers": 3, "version": "4.0"}},
+        "cluster: brokers of 4.0 have no ZooKeeper",
+    ),
+    (
+        {"cluster": {"brokers": 3, "controllers": "brokers"}},
+        "cluster: controllers are those of KRaft",
+    ),
     ({"cluster": {"brokers": 3, "version": "3.²"}}, "cluster.version: version '3.²' is not one"),
     ({"cluster": {"brokers": 3, "version": "9" * 5000}}, "cluster.version: version '999"),
     ({"cluster": {"brokers": 3, "version": 3.6}}, "version: 3.6 is a number in YAML; put it in"),
