@@ -17,7 +17,7 @@ import numpy as np
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Mode, changed_fleet
 from leader_hints_report.simulation.clients import rules_of
-from leader_hints_report.simulation.fleet import Fleet, make_fleet
+from leader_hints_report.simulation.fleet import Fleet, Reassignment, make_fleet
 from leader_hints_report.simulation.journal.assumed import Assumptions
 from leader_hints_report.simulation.simulate import simulate
 
@@ -117,7 +117,12 @@ def fleet_from(
     # Clients took as long as they did while the journal's own leaders moved.
     fleet, model_ms = _fitted(make_fleet(document, "--assume"), mean(without))
     fleet = make_fleet(assumed.with_event(fleet.model_dump(mode="json")), "--assume")
-    event = "the event is the one given" if assumed.has_event else "the event is its moves again"
+    event = "the event is the one given"
+    if isinstance(fleet.event, Reassignment) and not assumed.has_event:
+        event = (
+            f"the event moves {fleet.event.partitions} partitions drawn at random, "
+            f"{fleet.event.batch} at once"
+        )
     left_out = len({one.client_id for one in recoveries}) - len({one.client_id for one in known})
     return Taken(
         fleet,
