@@ -46,18 +46,16 @@ def held_until(
 
     A hint is given when some broker names the leader and the leader itself confirms it; a settled
     error goes on when all brokers name it, and it does. ``asked``: how long after a broker knows
-    something the proxy has heard it. No error is held for longer than the bound.
+    something the proxy has heard it. No error is held for longer than the bounds of an error and
+    of its link.
     """
     nobody = np.zeros(len(error), dtype=np.bool_)
     if mode is Mode.NATIVE:
         return Held(error, uses_hints)
     if not mode.has_proxy:
         return Held(error, nobody)
-    bound = (
-        max(table.deadline_ms, table.kraft_hold_ms)
-        if kraft and table.deadline_ms
-        else table.deadline_ms
-    )
+    bounds = table.deadline_ms, table.link_hold_ms
+    bound = min(max(one, table.kraft_hold_ms) if kraft and one else one for one in bounds)
     found = np.maximum(shows.min(), serves) + asked
     good = np.maximum(error, found)
     hinted = uses_hints & (good <= error + bound)

@@ -228,7 +228,22 @@ class Parameters(BaseModel):
         "docs/benchmarks.md, CPU and latency",
     )
     deadline_ms: float = _of(100, 0, 10000, "ms", "Longest hold.", "hold.deadline_ms")
-    kraft_hold_ms: float = _of(500, 0, 10000, "ms", "Longest hold with KRaft.", "hold.kraft_ms")
+    link_hold_ms: float = _of(
+        100,
+        0,
+        1000,
+        "ms",
+        "Longest that a link is held in a second: no hold is longer.",
+        "hold.link_ms_per_second",
+    )
+    kraft_hold_ms: float = _of(
+        500,
+        0,
+        10000,
+        "ms",
+        "Longest hold with KRaft, in place of both if these are less, but not 0.",
+        "hold.kraft_ms",
+    )
     stuck_share: float = _of(
         0.08,
         0,
