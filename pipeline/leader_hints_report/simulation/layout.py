@@ -151,4 +151,7 @@ def _topics(topics: tuple[Topics, ...], clients: Clients) -> list[int]:
 def _rules(clients: Clients, of: Rules) -> Rules:
     if clients.retry_backoff_ms is None:
         return of
-    return of._replace(backoff=clients.retry_backoff_ms, refresh=clients.retry_backoff_ms)
+    own = clients.retry_backoff_ms
+    if not of.backs_off_metadata:
+        return of._replace(backoff=own)
+    return of._replace(backoff=own, refresh=own, fetch_refresh=own)
