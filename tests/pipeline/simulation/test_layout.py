@@ -35,6 +35,19 @@ def test_replicas_are_in_different_racks() -> None:
     assert all(len(set(row)) == 3 for row in racks.tolist())
 
 
+@pytest.mark.parametrize(
+    ("brokers", "racks", "replication"), [(4, 3, 2), (5, 2, 2), (5, 3, 3), (7, 3, 3), (5, 2, 4)]
+)
+def test_replicas_are_in_as_many_racks_as_can_be(
+    brokers: int, racks: int, replication: int
+) -> None:
+    topics = [{"name": "t", "partitions": 6 * brokers, "replication": replication}]
+    where = layout(small(cluster={"brokers": brokers, "racks": racks}, topics=topics))
+    assert all(len(set(row)) == replication for row in where.replicas.tolist())
+    for row in where.racks[where.replicas].tolist():
+        assert len(set(row)) == min(racks, replication)
+
+
 def test_leaders_are_spread_evenly() -> None:
     where = layout(small(cluster={"brokers": 6, "racks": 3}))
     led = np.bincount(where.replicas[:, 0], minlength=6)
