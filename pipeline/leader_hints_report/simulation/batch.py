@@ -142,7 +142,10 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     # A client's records to the moved partitions come evenly; half of a linger is over by then.
     gap = 1 / np.maximum(of.rate * many, 1e-12)
     arrives = course.spread.stops[move] + random.random(len(rows)) * gap + of.linger / 2
-    first = _Pairs(rows, move, arrives)
+    # Without a record for so long it has asked for Metadata anyway, and meets no error.
+    meets = np.flatnonzero(arrives - course.spread.stops[move] < table.metadata_age_ms)
+    of, within = of.at(meets), within[meets]
+    first = _Pairs(np.arange(len(meets)), move[meets], arrives[meets])
     held = _held(course, first, of.produce_hints, random)
     known = _known(course, of, held.until, of.backoff, of.refresh, random)
     others = _others(course, topics, of, first, within, known.at, random)

@@ -200,6 +200,14 @@ class Parameters(BaseModel):
         "ZooKeeper: until a new controller has read the state.",
         _RELOAD,
     )
+    metadata_age_ms: float = _of(
+        300_000,
+        1000,
+        3_600_000,
+        "ms",
+        "Until a client asks for Metadata without an error. It meets no move that is older.",
+        "metadata.max.age.ms = 300000; librdkafka's topic.metadata.refresh.interval.ms is the same",
+    )
     long_poll_ms: float = _of(
         500,
         0,

@@ -38,6 +38,19 @@ def test_a_client_that_sends_little_meets_few_partitions() -> None:
     assert len(of.produce.lengths) == 3
 
 
+def test_a_client_without_a_record_before_it_asks_anyway_meets_nothing() -> None:
+    # Each sends a record an hour.
+    clients = [{"name": "p", "role": "producer", "count": 200, "records_per_second": 200 / 3600}]
+    course, of, met = _drawn(Mode.NO_PROXY, clients=clients)
+    topics = [30, 6, 6]
+    moved = np.bincount(course.layout.topic[course.batch.partitions])
+    # Five minutes of its records to partitions that moved.
+    expected = 200 * sum(moved / topics) * 300 / 3600
+    assert len(of.produce.lengths) == pytest.approx(expected, rel=0.5)
+    assert met.counts.errors == pytest.approx(len(of.produce.lengths), rel=0.5)
+    assert len(met.asks.many) == len(of.produce.lengths)
+
+
 def test_clients_of_topics_without_moves_have_no_stall() -> None:
     clients = [{"name": "p", "role": "producer", "records_per_second": 5, "topics": ["u"]}]
     event = {"kind": "reassignment", "partitions": 1, "batch": 1}
