@@ -30,6 +30,13 @@ def test_an_event_without_late_records_has_a_page() -> None:
     assert page.count("<svg ") == 8
 
 
+def test_the_page_says_which_arms_its_figures_leave_out() -> None:
+    of = forecast()
+    many = of.model_copy(update={"arms": [*of.arms] * 4})
+    assert "Figures are of the first 12 of 16 arms" in render(many)
+    assert "Figures are of" not in render(of)
+
+
 def test_names_are_text() -> None:
     of = forecast()
     odd = of.model_copy(update={"notes": ["<b>bold</b>"]})
