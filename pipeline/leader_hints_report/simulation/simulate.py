@@ -111,8 +111,8 @@ class _Loads:
         answering = self._brokers
         if not batch.alive:
             answering = np.setdiff1d(answering, batch.old)
-        asked = of_clients(met.asks, answering, random)
-        self.counters[Api.METADATA].clients(batch.at, asked)
+        for asked in of_clients(met.asks, answering, random):
+            self.counters[Api.METADATA].clients(batch.at, asked)
         if self._proxies is not None:
             questions = self._proxies.questions(batch, spread, met.holds)
             for api, sent in questions.items():
