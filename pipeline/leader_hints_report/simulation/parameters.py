@@ -232,7 +232,7 @@ class Parameters(BaseModel):
         0,
         20,
         "ms",
-        "What the proxy adds to each answer.",
+        "What the proxy adds to an error; other answers have the same base in all modes.",
         "docs/benchmarks.md, CPU and latency",
     )
     deadline_ms: float = _of(100, 0, 10000, "ms", "Longest hold.", "hold.deadline_ms")
