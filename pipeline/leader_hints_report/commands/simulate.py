@@ -104,6 +104,10 @@ def command(
     without, and with changed settings."""
     if pause_for is not None and (json_file or page or (master and journal is None)):
         raise PipelineError("--pause-for prints a line for each arm: no --json, --page, --master")
+    if conf and master is None and journal is None:
+        raise PipelineError("--conf is for Spark: give it with --master or --journal")
+    if json_file is not None and json_file == page:
+        raise PipelineError(f"--json and --page are both {page}")
     # NumPy is imported only here.
     from leader_hints_report.simulation import sweep
     from leader_hints_report.simulation.arms import Mode, arms

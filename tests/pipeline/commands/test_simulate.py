@@ -81,6 +81,17 @@ def test_what_a_journal_cannot_tell_goes_with_one_and_is_checked_first(tmp_path:
     assert "cluster.brokers: the journal tells it" in words
 
 
+def test_settings_of_spark_go_with_spark(tmp_path: Path) -> None:
+    words = _refused("--fleet", _file(tmp_path), "--conf", "spark.executor.memory=4g")
+    assert words == "--conf is for Spark: give it with --master or --journal"
+
+
+def test_one_file_is_not_written_twice(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    words = _refused("--fleet", _file(tmp_path), "--json", out, "--page", out)
+    assert words == f"--json and --page are both {out}"
+
+
 def test_mistakes_are_refused_in_a_line(tmp_path: Path) -> None:
     assert "No such file" in _refused("--fleet", str(tmp_path / "none"))
     assert "there is no such setting" in _refused("--fleet", _file(tmp_path), "--change", "a=1")
