@@ -228,11 +228,15 @@ def _consume(
     its_first[row] = np.arange(len(row))
     one = of.at(its_first)
     told = held.until
-    if course.batch.epoch_before and not course.mode.has_proxy:
-        # It asked when the epoch rose, and may not ask again so soon.
+    if course.batch.epoch_before and course.mode is not Mode.SETTLED:
+        # It asked when the epoch rose, and may not ask again so soon. Where a proxy holds its
+        # errors, it held that one.
+        holds = course.mode is Mode.HINTS
         since = one.fetch_refresh - course.batch.epoch_before
-        first = np.where(one.asks_late, first, np.maximum(first, since))
-        told = np.where(of.backs_off_again, np.maximum(told, first[row]), told)
+        spared = one.asks_late | (one.fetch_hints & holds)
+        first = np.where(spared, first, np.maximum(first, since))
+        waits = of.backs_off_again & ~(of.fetch_hints & holds)
+        told = np.where(waits, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     # Its answer is no error of a leader, and clients do not back off for it.
     pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF) * ~kept

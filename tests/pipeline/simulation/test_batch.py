@@ -1,5 +1,7 @@
 """What a batch costs."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -101,6 +103,24 @@ def test_records_of_partitions_that_stay_wait_behind_a_held_response() -> None:
     _, of = _cost(Mode.HINTS, event=event, clients=clients, parameters=late)
     assert len(of.behind.lengths) > 0
     assert not of.behind.first.any()
+
+
+@pytest.mark.parametrize(
+    ("software", "version"),
+    [("librdkafka", "2.3"), ("kafka-python", "2.0"), ("apache-kafka-java", "3.6.2")],
+)
+def test_consumers_that_use_no_hints_are_served_no_sooner_with_them(
+    software: str, version: str
+) -> None:
+    consumer = {"name": "c", "role": "consumer", "software": software, "version": version}
+    changed: dict[str, Any] = {
+        "clients": [consumer],
+        # The epoch rises before, so they have asked for Metadata when the leader moves.
+        "event": {"kind": "reassignment", "batch": 42},
+        "parameters": {"proxy_ms": 0},
+    }
+    (_, without), (_, hints) = (_cost(mode, **changed) for mode in (Mode.NO_PROXY, Mode.HINTS))
+    assert hints.recoveries.tolist() == without.recoveries.tolist()
 
 
 @pytest.mark.parametrize("version", ["2.4", "v2.4.1", "2.0", "1.1", "0.11.0"])
