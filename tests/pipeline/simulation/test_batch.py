@@ -53,6 +53,36 @@ def test_a_client_without_a_record_before_it_asks_anyway_meets_nothing() -> None
     assert len(met.asks.many) == len(of.produce.lengths)
 
 
+@pytest.mark.parametrize("linger_ms", [0, 200, 1000])
+def test_a_client_that_lingers_sends_to_some_moved_partition_all_the_time(linger_ms: float) -> None:
+    clients = [
+        {
+            "name": "p",
+            "role": "producer",
+            "count": 100,
+            "records_per_second": 30_000,
+            "linger_ms": linger_ms,
+            "topics": ["t"],
+        }
+    ]
+    course, _, met = _drawn(Mode.NO_PROXY, clients=clients, parameters={"busy_ms": 0})
+    # One of them sends a batch to each of 30 partitions every 100 ms and its linger, and 10 of
+    # these move: it meets the move within a tenth of that.
+    moved = course.batch.partitions[course.batch.partitions < 30]
+    assert len(moved) == 10
+    met_at = np.median(met.asks.first) - np.median(course.spread.refuses)
+    assert met_at < (100 + linger_ms) / 10 + 10
+
+
+def test_all_records_that_gathered_wait_for_a_stall() -> None:
+    client = {"name": "p", "role": "producer", "records_per_second": 3000, "topics": ["t"]}
+    _, of = _cost(clients=[{**client, "linger_ms": 500}])
+    # 100 a second in each of 30 partitions.
+    assert of.produce.first.tolist() == pytest.approx([51] * len(of.produce.first))
+    refused = of.consume.first[: len(of.produce.first)]
+    assert refused.tolist() == of.produce.first.tolist()
+
+
 def test_clients_of_topics_without_moves_have_no_stall() -> None:
     clients = [{"name": "p", "role": "producer", "records_per_second": 5, "topics": ["u"]}]
     event = {"kind": "reassignment", "partitions": 1, "batch": 1}
