@@ -251,7 +251,7 @@ def _consume(
         pause,
         np.ones(len(move), dtype=np.bool_),
         (pause == 0) | of.asks_late,
-        of.grows & (pause > 0),
+        of.grows,
         table,
         random,
     )

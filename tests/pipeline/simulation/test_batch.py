@@ -160,5 +160,15 @@ def test_brokers_up_to_2_4_keep_long_polls(version: str) -> None:
     assert old.consume.lengths.max() > 400 > new.consume.lengths.max()
 
 
+def test_without_a_back_off_newer_producers_wait_no_longer() -> None:
+    client = {"name": "p", "role": "producer", "records_per_second": 3000, "count": 10}
+    late = {"act_spread": 2}
+    (_, old), (_, new) = (
+        _cost(Mode.NO_BACKOFF, clients=[{**client, "version": version}], parameters=late)
+        for version in ("3.6", "3.9")
+    )
+    assert new.produce.lengths.tolist() == old.produce.lengths.tolist()
+
+
 def test_no_stalls_are_joined_to_none() -> None:
     assert len(Stalls.joined([]).lengths) == 0
