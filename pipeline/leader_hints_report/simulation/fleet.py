@@ -201,8 +201,9 @@ class Fleet(_Part):
         partitions = sum(topic.partitions * topic.count for topic in self.topics)
         if partitions > _MOST_PARTITIONS:
             raise ValueError(f"{partitions} partitions are more than {_MOST_PARTITIONS}")
+        # A group of consumers has one for each partition.
         pairs = sum(
-            topic.partitions * topic.count * clients.count
+            topic.partitions * topic.count * (clients.count if clients.role == "producer" else 1)
             for clients in self.clients
             for topic in self.topics
             if not clients.topics or topic.name in clients.topics

@@ -48,7 +48,11 @@ _BAD: list[tuple[dict[str, Any], str]] = [
         "clients c: there is no topic 'x'",
     ),
     (
-        {"clients": [{"name": "c", "role": "consumer", "count": 1_000_000}]},
+        {
+            "clients": [
+                {"name": "p", "role": "producer", "count": 1_000_000, "records_per_second": 1}
+            ]
+        },
         "pairs of client and partition are more than",
     ),
     ({"event": {"kind": "flood"}}, "event"),
@@ -114,6 +118,12 @@ def test_the_examples_of_the_page_are_fleets(tmp_path: Path) -> None:
 def test_acks_need_no_quotes(given: object, taken: str) -> None:
     clients = [{"name": "p", "role": "producer", "records_per_second": 1, "acks": given}]
     assert make_fleet({**SMALL, "clients": clients}, "f").clients[0].acks == taken
+
+
+def test_a_partition_has_one_consumer_of_a_large_group() -> None:
+    clients = [{"name": "c", "role": "consumer", "count": 3000}]
+    topics = [{"name": "t", "partitions": 9000}]
+    assert make_fleet({**SMALL, "topics": topics, "clients": clients}, "f").clients[0].count == 3000
 
 
 def test_what_is_no_fleet_is_refused(tmp_path: Path) -> None:
