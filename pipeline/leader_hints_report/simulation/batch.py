@@ -236,8 +236,8 @@ def _consume(
         # errors, it held that one.
         holds = course.mode is Mode.HINTS
         since = one.fetch_refresh - course.batch.epoch_before
-        spared = one.asks_late | (one.fetch_hints & holds)
-        first = np.where(spared, first, np.maximum(first, since))
+        exempt = one.asks_late | (one.fetch_hints & holds)
+        first = np.where(exempt, first, np.maximum(first, since))
         waits = of.backs_off_again & ~(of.fetch_hints & holds)
         told = np.where(waits, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
