@@ -232,13 +232,8 @@ def _consume(
     one = of.at(its_first)
     told = held.until
     if course.batch.epoch_before and course.mode is not Mode.SETTLED:
-        # It asked when the epoch rose, and may not ask again so soon. Where a proxy holds its
-        # errors, it held that one.
-        holds = course.mode is Mode.HINTS
-        since = one.fetch_refresh - course.batch.epoch_before
-        exempt = one.asks_late | (one.fetch_hints & holds)
-        first = np.where(exempt, first, np.maximum(first, since))
-        waits = of.backs_off_again & ~(of.fetch_hints & holds)
+        first = _after_epoch(course, one, first)
+        waits = of.backs_off_again & ~(of.fetch_hints & (course.mode is Mode.HINTS))
         told = np.where(waits, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     # Its answer is no error of a leader, and clients do not back off for it.
@@ -260,6 +255,14 @@ def _consume(
     again = np.maximum(at, spread.follows[move] + table.rtt_ms / 2)
     unread = _until_consumed(course, ended, refused, move, topic, again)
     return unread, at - arrives, _met(course, pairs, served, held, known, of.fetch_hints)
+
+
+def _after_epoch(course: Course, one: Streams, first: Floats) -> Floats:
+    """Return when consumers may ask that asked when the epoch rose: not so soon again. Where a
+    proxy holds their errors, it held that one."""
+    since = one.fetch_refresh - course.batch.epoch_before
+    exempt = one.asks_late | (one.fetch_hints & (course.mode is Mode.HINTS))
+    return np.where(exempt, first, np.maximum(first, since))
 
 
 def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:

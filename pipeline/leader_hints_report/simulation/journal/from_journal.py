@@ -117,12 +117,7 @@ def fleet_from(
     # Clients took as long as they did while the journal's own leaders moved.
     fleet, model_ms = _fitted(make_fleet(document, "--assume"), mean(without))
     fleet = make_fleet(assumed.with_event(fleet.model_dump(mode="json")), "--assume")
-    event = "the event is the one given"
-    if isinstance(fleet.event, Reassignment) and not assumed.has_event:
-        event = (
-            f"the event moves {fleet.event.partitions} partitions drawn at random, "
-            f"{fleet.event.batch} at once"
-        )
+    event = "the event is the one given" if assumed.has_event else _drawn(fleet)
     left_out = len({one.client_id for one in recoveries}) - len({one.client_id for one in known})
     return Taken(
         fleet,
@@ -135,6 +130,12 @@ def fleet_from(
             *_assumed(assumed.left(min(_REPLICAS, fleet.cluster.brokers))),
         ],
     )
+
+
+def _drawn(fleet: Fleet) -> str:
+    assert isinstance(fleet.event, Reassignment)
+    of = fleet.event
+    return f"the event moves {of.partitions} partitions drawn at random, {of.batch} at once"
 
 
 def _assumed(left: str) -> list[str]:
