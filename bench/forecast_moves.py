@@ -206,8 +206,7 @@ def _fleet(case: Case, parameters: Mapping[str, float]) -> Fleet:
             "cluster": {
                 "brokers": 3,
                 "version": case.broker,
-                "mode": "kraft" if case.kraft else "zookeeper",
-                "controllers": "brokers",
+                **({"mode": "kraft", "controllers": "brokers"} if case.kraft else {}),
             },
             "topics": [{"name": "t", "partitions": 1}],
             "clients": [

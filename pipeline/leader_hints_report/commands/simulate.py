@@ -12,7 +12,7 @@ from leader_hints_report.progress import steps
 from leader_hints_report.spark_session import begin, takes_conf
 
 if TYPE_CHECKING:
-    from leader_hints_report.simulation.arms import Arm, Mode
+    from leader_hints_report.simulation.arms import Arm
     from leader_hints_report.simulation.fleet import Fleet
 
 _MODES: Final = ("no-proxy", "hints", "settled", "native", "no-backoff")
@@ -104,6 +104,10 @@ def command(
     without, and with changed settings."""
     if pause_for is not None and (json_file or page or (master and journal is None)):
         raise PipelineError("--pause-for prints a line for each arm: no --json, --page, --master")
+    if conf and master is None and journal is None:
+        raise PipelineError("--conf is for Spark: give it with --master or --journal")
+    if json_file is not None and json_file == page:
+        raise PipelineError(f"--json and --page are both {page}")
     # NumPy is imported only here.
     from leader_hints_report.simulation import sweep
     from leader_hints_report.simulation.arms import Mode, arms
@@ -121,9 +125,7 @@ def command(
         else:
             told(f"Simulating {len(chosen)} arms with {seeds} seeds on Spark")
             figures = sweep.sweep_on_spark(begin(master, conf), fleet, chosen, numbers)
-    proxies = {arm.mode for arm in chosen if arm.mode.has_proxy}
-    if proxies:
-        notes += _judged(fleet, first_seed, proxies)
+    notes += _judged([arm for arm in chosen if arm.mode.has_proxy], first_seed)
     forecast = Forecast(version=1, fleet=fleet, seeds=numbers, arms=figures, notes=notes)
     click.echo(markdown(forecast))
     if json_file is not None:
@@ -163,19 +165,25 @@ def _taken(
     return fleet, notes
 
 
-def _judged(fleet: "Fleet", seed: int, modes: "set[Mode]") -> list[str]:
-    """Hold the model's holds against the proxy's own rules, and say how far they are apart."""
+def _judged(proxied: "list[Arm]", seed: int) -> list[str]:
+    """Hold the model's holds against the proxy's own rules, with each change, and say how far they
+    are apart."""
     from leader_hints_report.simulation.core_rules import compare
 
-    compared = [of for of in compare(fleet, seed, _SAMPLED, modes) if of.holds]
+    modes = {arm.mode for arm in proxied}
+    fleets = {arm.change: arm.fleet for arm in proxied}.values()
+    compared = [of for fleet in fleets for of in compare(fleet, seed, _SAMPLED, modes) if of.holds]
     if not compared:
         return []
-    each = "; ".join(
-        f"{of.kind}: {of.holds}, {of.differ} differ in whether there is a hint, the other holds "
-        f"end within {of.apart_ms:.1f} ms of the model's"
-        for of in compared
-    )
-    return [f"The proxy's own rules were applied to sampled errors. {each}."]
+    each = []
+    for kind in dict.fromkeys(of.kind for of in compared):
+        its = [of for of in compared if of.kind == kind]
+        each.append(
+            f"{kind}: {sum(of.holds for of in its)}, {sum(of.differ for of in its)} differ in "
+            "whether there is a hint, the other holds end within "
+            f"{max(of.apart_ms for of in its):.1f} ms of the model's"
+        )
+    return [f"The proxy's own rules were applied to sampled errors. {'; '.join(each)}."]
 
 
 def _search(pause_for: str, chosen: "list[Arm]", seeds: list[int]) -> None:

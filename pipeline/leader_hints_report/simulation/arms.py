@@ -55,7 +55,9 @@ def arms(fleet: Fleet, modes: tuple[Mode, ...], changes: tuple[str, ...]) -> lis
     :raises PipelineError: a change is none.
     """
     fleets = {"": fleet, **{change: changed_fleet(fleet, change) for change in changes}}
-    return [Arm(mode, change, its) for change, its in fleets.items() for mode in modes]
+    return [
+        Arm(mode, change, its) for change, its in fleets.items() for mode in dict.fromkeys(modes)
+    ]
 
 
 def changed_fleet(fleet: Fleet, change: str) -> Fleet:

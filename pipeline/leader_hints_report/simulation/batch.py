@@ -12,6 +12,7 @@ import numpy as np
 from leader_hints_report.simulation import finding
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Bools, Floats, Ints, Random, joined
+from leader_hints_report.simulation.clients import numbers_of
 from leader_hints_report.simulation.finding import Held, Known
 from leader_hints_report.simulation.fleet import Cluster
 from leader_hints_report.simulation.layout import Layout, Streams
@@ -34,8 +35,8 @@ class Course(NamedTuple):
 
 
 class Stalls(NamedTuple):
-    """``lengths`` in milliseconds, ``rates`` in records a millisecond; ``first``: 1 where a record
-    waits for the whole stall, 0 where records come by the rate alone."""
+    """``lengths`` in milliseconds, ``rates`` in records a millisecond; ``first``: how many records
+    wait for the whole stall, 1 and what gathered with it; 0 where they come by the rate alone."""
 
     lengths: Floats
     rates: Floats
@@ -113,8 +114,8 @@ def cost(course: Course, random: Random) -> tuple[Cost, Met]:
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
-    consume, recoveries, met = _consume(course, topics, ended, rates, random)
-    produce = Stalls(lengths, rates, np.ones(len(lengths)))
+    produce = Stalls(lengths, rates, 1 + rates * producers.linger[ended.pairs.row])
+    consume, recoveries, met = _consume(course, topics, ended, produce, random)
     both = Met(
         ended.met.counts.plus(met.counts),
         joined(ended.met.asks, met.asks),
@@ -138,13 +139,18 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     many, begin = topics.many[of.topic], topics.begin[of.topic]
     within = (random.random(len(rows)) * many).astype(np.int64)
     move = topics.order[begin + within]
-    # A client's records to the moved partitions come evenly; half of a linger is over by then.
-    gap = 1 / np.maximum(of.rate * many, 1e-12)
-    arrives = course.spread.stops[move] + random.random(len(rows)) * gap + of.linger / 2
-    first = _Pairs(rows, move, arrives)
+    # What a client sends to the moved partitions comes evenly: to each a record, or what has
+    # gathered while it lingered from the first one on.
+    sends = of.rate / (1 + of.rate * of.linger)
+    gap = 1 / np.maximum(sends * many, 1e-12)
+    arrives = course.spread.stops[move] + random.random(len(rows)) * gap
+    # Without a record for so long it has asked for Metadata anyway, and meets no error.
+    meets = np.flatnonzero(arrives - course.spread.stops[move] < table.metadata_age_ms)
+    of, within, sends = of.at(meets), within[meets], sends[meets]
+    first = _Pairs(np.arange(len(meets)), move[meets], arrives[meets])
     held = _held(course, first, of.produce_hints, random)
     known = _known(course, of, held.until, of.backoff, of.refresh, random)
-    others = _others(course, topics, of, first, within, known.at, random)
+    others = _others(course, topics, of, first, within, sends, known.at, random)
     held = _both(held, _held(course, others, of.produce_hints[others.row], random))
     pairs = joined(first, others)
     its = of.at(pairs.row)
@@ -174,12 +180,13 @@ def _others(
     of: Streams,
     first: _Pairs,
     within: Ints,
+    sends: Floats,
     known: Floats,
     random: Random,
 ) -> _Pairs:
-    """Return the other partitions for which a client has a record before it knows of the moves."""
+    """Return the other partitions to which a client sends before it knows of the moves."""
     others = np.maximum(topics.many[of.topic] - 1, 0)
-    meets = -np.expm1(-of.rate * np.maximum(known - first.arrives, 0))
+    meets = -np.expm1(-sends * np.maximum(known - first.arrives, 0))
     chosen = random.binomial(others, meets)
     row = np.repeat(np.arange(len(others)), chosen)
     number = np.arange(len(row)) - np.repeat(np.cumsum(chosen) - chosen, chosen)
@@ -187,12 +194,12 @@ def _others(
     offset = (random.random(len(others)) * others).astype(np.int64)[row]
     place = within[row] + 1 + (offset + number) % np.maximum(others[row], 1)
     move = topics.order[topics.begin[of.topic[row]] + place % (others[row] + 1)]
-    waits = -np.log1p(-random.random(len(row)) * meets[row]) / np.maximum(of.rate[row], 1e-12)
+    waits = -np.log1p(-random.random(len(row)) * meets[row]) / np.maximum(sends[row], 1e-12)
     return _Pairs(row, move, np.maximum(first.arrives[row], course.spread.stops[move]) + waits)
 
 
 def _consume(
-    course: Course, topics: _Topics, ended: _Ended, rates: Floats, random: Random
+    course: Course, topics: _Topics, ended: _Ended, refused: Stalls, random: Random
 ) -> tuple[Stalls, Floats, Met]:
     """Until records are consumed: by each group that reads a topic, apart.
 
@@ -224,11 +231,10 @@ def _consume(
     its_first[row] = np.arange(len(row))
     one = of.at(its_first)
     told = held.until
-    if course.batch.epoch_before and not course.mode.has_proxy:
-        # It asked when the epoch rose, and may not ask again so soon.
-        since = one.fetch_refresh - course.batch.epoch_before
-        first = np.where(one.asks_late, first, np.maximum(first, since))
-        told = np.where(of.backs_off_again, np.maximum(told, first[row]), told)
+    if course.batch.epoch_before and course.mode is not Mode.SETTLED:
+        first = _after_epoch(course, one, first)
+        waits = of.backs_off_again & ~(of.fetch_hints & (course.mode is Mode.HINTS))
+        told = np.where(waits, np.maximum(told, first[row]), told)
     known = _known(course, one, first, one.fetch_backoff, one.fetch_refresh, random)
     # Its answer is no error of a leader, and clients do not back off for it.
     pause = of.fetch_backoff * (course.mode is not Mode.NO_BACKOFF) * ~kept
@@ -240,15 +246,23 @@ def _consume(
         pause,
         np.ones(len(move), dtype=np.bool_),
         (pause == 0) | of.asks_late,
-        of.grows & (pause > 0),
+        of.grows,
         table,
         random,
     )
     # The new leader shows nothing new before its followers have it.
     at = served.at + _stuck(held.hinted & of.java, table.stuck_fetch_share, table, random)
     again = np.maximum(at, spread.follows[move] + table.rtt_ms / 2)
-    unread = _until_consumed(course, ended, rates, move, topic, again)
+    unread = _until_consumed(course, ended, refused, move, topic, again)
     return unread, at - arrives, _met(course, pairs, served, held, known, of.fetch_hints)
+
+
+def _after_epoch(course: Course, one: Streams, first: Floats) -> Floats:
+    """Return when consumers may ask that asked when the epoch rose: not so soon again. Where a
+    proxy holds their errors, it held that one."""
+    since = one.fetch_refresh - course.batch.epoch_before
+    exempt = one.asks_late | (one.fetch_hints & (course.mode is Mode.HINTS))
+    return np.where(exempt, first, np.maximum(first, since))
 
 
 def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:
@@ -260,7 +274,7 @@ def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:
 
 
 def _until_consumed(
-    course: Course, ended: _Ended, rates: Floats, move: Ints, topic: Ints, again: Floats
+    course: Course, ended: _Ended, stalls: Stalls, move: Ints, topic: Ints, again: Floats
 ) -> Stalls:
     """``again``: when each group reads what ``move`` has. Records that were refused count by their
     producer's stall, others of the time in which nothing was read by their rate."""
@@ -271,19 +285,20 @@ def _until_consumed(
     begin = np.minimum(course.spread.stops, course.spread.leaves)
     pairs = ended.pairs
     end = np.maximum(ended.at, read[pairs.move])
-    refused = np.bincount(pairs.move, 1 + rates * (ended.at - pairs.arrives), minlength=moves)
+    waited = stalls.first + stalls.rates * stalls.lengths
+    refused = np.bincount(pairs.move, waited, minlength=moves)
     window = np.maximum(read - begin, 0)
     all_records = course.layout.rate[topic] * window
     left = np.maximum(all_records - refused, 0) / np.maximum(window, 1e-9)
     return Stalls(
         np.concatenate([end - pairs.arrives, window]),
-        np.concatenate([rates, left]),
-        np.concatenate([np.ones(len(end)), np.zeros(moves)]),
+        np.concatenate([stalls.rates, left]),
+        np.concatenate([stalls.first, np.zeros(moves)]),
     )
 
 
 def _keeps_polls(version: str) -> bool:
-    return version.startswith(("2.4", "2.3", "2.2", "2.1", "2.0"))
+    return numbers_of(version)[:2] <= (2, 4)
 
 
 def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:

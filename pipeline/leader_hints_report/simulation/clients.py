@@ -4,9 +4,11 @@ The rules were read from the clients' sources, and measured by `leader-hints con
 (docs/clients.md) and `make bench WHAT=settle` (docs/benchmarks.md).
 """
 
+import re
 from typing import Final, NamedTuple
 
 from leader_hints_report.errors import PipelineError
+from leader_hints_report.text import shorten
 
 
 class Rules(NamedTuple):
@@ -22,6 +24,9 @@ class Rules(NamedTuple):
     another leader; ``backs_off_again``: each refused Fetch begins that again, also one of an epoch
     that rose while the leader stayed. ``fetch_refresh``: least time between a consumer's Metadata
     requests. ``asks_late``: it asks for Metadata after its back-off, and not with the error.
+    ``backs_off_metadata``: its retry.backoff.ms is the least time between Metadata requests, too;
+    else that is another setting: MetadataMinAge, topic.metadata.refresh.fast.interval.ms,
+    Metadata.Retry.Backoff.
     ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
     """
 
@@ -37,6 +42,7 @@ class Rules(NamedTuple):
     by_followers: bool = True
     backs_off_again: bool = False
     grows: bool = False
+    backs_off_metadata: bool = True
 
 
 #: By software, from which version on; the newest that is not newer than the client counts.
@@ -50,7 +56,13 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
     "librdkafka": (
         (
             (0,),
-            Rules(fetch_backoff=1000, fetch_refresh=1000, by_followers=False, backs_off_again=True),
+            Rules(
+                fetch_backoff=1000,
+                fetch_refresh=1000,
+                by_followers=False,
+                backs_off_again=True,
+                backs_off_metadata=False,
+            ),
         ),
         (
             (2, 5),
@@ -60,19 +72,29 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
                 skips=False,
                 fetch_backoff=100,
                 by_followers=False,
+                backs_off_metadata=False,
             ),
         ),
     ),
     "franz-go": (
-        ((0,), Rules(refresh=5000, fetch_refresh=5000)),
-        ((1, 17), Rules(produce_hints=True, fetch_hints=True, refresh=5000, fetch_refresh=5000)),
+        ((0,), Rules(refresh=5000, fetch_refresh=5000, backs_off_metadata=False)),
+        (
+            (1, 17),
+            Rules(
+                produce_hints=True,
+                fetch_hints=True,
+                refresh=5000,
+                fetch_refresh=5000,
+                backs_off_metadata=False,
+            ),
+        ),
     ),
     "kafka-python": (
         ((0,), Rules(fetch_backoff=100, by_followers=False)),
         ((3, 0), Rules(fetch_hints=True)),
     ),
     "aiokafka": (((0,), Rules(fetch_backoff=100)),),
-    "sarama": (((0,), Rules(fetch_backoff=2100, asks_late=True)),),
+    "sarama": (((0,), Rules(fetch_backoff=2100, asks_late=True, backs_off_metadata=False)),),
     "segmentio": (((0,), Rules()),),
 }
 #: Other names of these.
@@ -83,6 +105,8 @@ _NAMES: Final = {
     "kgo": "franz-go",
 }
 NAMES: Final = (*_KNOWN, *_NAMES)
+_NUMBER: Final = re.compile(r"[0-9]{1,9}")
+_SHOWN: Final = 40
 
 
 def rules_of(software: str, version: str) -> Rules:
@@ -103,6 +127,6 @@ def numbers_of(version: str) -> tuple[int, ...]:
     :raises PipelineError: it has others than numbers.
     """
     numbers = version.removeprefix("v").split("-")[0].split(".")
-    if not all(number.isdigit() for number in numbers):
-        raise PipelineError(f"version {version!r} is not one such as 3.6.2")
+    if not all(_NUMBER.fullmatch(number) for number in numbers):
+        raise PipelineError(f"version {shorten(version, _SHOWN)!r} is not one such as 3.6.2")
     return tuple(int(number) for number in numbers)

@@ -207,7 +207,7 @@ def _rules(table: Parameters) -> HoldRules:
     settings = HoldSettings()
     return HoldRules(
         deadline=table.deadline_ms / 1000,
-        link_second=settings.link_per_second,
+        link_second=table.link_hold_ms / 1000,
         kraft=table.kraft_hold_ms / 1000,
         shared=settings.shared_response,
         grace=settings.grace,

@@ -86,7 +86,7 @@ def summary(fleet: Fleet) -> str:
     topics = {topic.name: topic.count for topic in fleet.topics}
     counts = {"producer": 0, "consumer": 0}
     for clients in fleet.clients:
-        named = clients.topics or tuple(topics)
+        named = {*clients.topics} or {*topics}
         counts[clients.role] += clients.count * sum(topics[name] for name in named)
     return (
         f"{fleet.event.kind.replace('_', ' ')} of {fleet.cluster.brokers} brokers "
@@ -169,7 +169,7 @@ def show(of: Interval) -> str:
 
 def number(value: float) -> str:
     """Return a number with as many digits as it is worth."""
-    return f"{value:.3g}" if abs(value) < 1000 else f"{value:.0f}"
+    return f"{value:.3g}" if abs(value) < 999.5 else f"{value:.0f}"
 
 
 def parameter_table() -> str:

@@ -16,7 +16,7 @@ from leader_hints_report.simulation.simulate import Outcome, simulate
 
 #: Milliseconds by which records are late.
 LATE: Final = (50, 100, 200, 500, 1000, 2000, 5000, 10_000, 30_000)
-#: Two-sided 95 % of Student's t, by degrees of freedom; beyond them the normal one.
+#: Two-sided 95 % of Student's t, by degrees of freedom; beyond them it follows from the normal one.
 _T: Final = (12.71, 4.30, 3.18, 2.78, 2.57, 2.45, 2.36, 2.31, 2.26, 2.23)
 _NORMAL: Final = 1.96
 
@@ -162,6 +162,12 @@ def interval(values: Iterable[float]) -> Interval:
     if len(given) == 1:
         return Interval(mean=middle, low=middle, high=middle)
     free = len(given) - 1
-    t = _T[free - 1] if free <= len(_T) else _NORMAL
+    t = _T[free - 1] if free <= len(_T) else _student(free)
     around = t * stdev(given) / len(given) ** 0.5
     return Interval(mean=middle, low=max(middle - around, 0.0), high=middle + around)
+
+
+def _student(free: int) -> float:
+    """Return Student's t by the first terms of its series (Abramowitz and Stegun, 26.7.5)."""
+    z = _NORMAL
+    return z + (z**3 + z) / (4 * free) + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * free**2)

@@ -46,18 +46,16 @@ def held_until(
 
     A hint is given when some broker names the leader and the leader itself confirms it; a settled
     error goes on when all brokers name it, and it does. ``asked``: how long after a broker knows
-    something the proxy has heard it. No error is held for longer than the bound.
+    something the proxy has heard it. No error is held for longer than the bounds of an error and
+    of its link.
     """
     nobody = np.zeros(len(error), dtype=np.bool_)
     if mode is Mode.NATIVE:
         return Held(error, uses_hints)
     if not mode.has_proxy:
         return Held(error, nobody)
-    bound = (
-        max(table.deadline_ms, table.kraft_hold_ms)
-        if kraft and table.deadline_ms
-        else table.deadline_ms
-    )
+    bounds = table.deadline_ms, table.link_hold_ms
+    bound = min(max(one, table.kraft_hold_ms) if kraft and one else one for one in bounds)
     found = np.maximum(shows.min(), serves) + asked
     good = np.maximum(error, found)
     hinted = uses_hints & (good <= error + bound)
@@ -113,14 +111,17 @@ def metadata_known(
     return Known(at, asks, first, last)
 
 
-def _growing(early: Floats, step: Floats) -> Floats:
-    """Return the first sum of 1, 2 and 4 steps, and then of seconds, that is at least ``early``."""
-    sums = (0.0, 1.0, 3.0, 7.0)
-    beyond = sums[-1] * step
-    beyond = beyond + np.ceil(np.maximum(early - beyond, 0) / _LONGEST) * _LONGEST
-    return np.select(
-        [early <= times * step for times in sums], [times * step for times in sums], beyond
-    )
+def _growing(early: Floats, step: Floats) -> tuple[Floats, Floats]:
+    """Return the first sum of pauses that is at least ``early``, and how many they are: 1 step, 2,
+    4 and so on while twice as long is no more than a second, and then seconds."""
+    doubles = np.floor(np.log2(np.maximum(_LONGEST / step, 1)))
+    pauses, many = np.zeros(len(early)), np.zeros(len(early))
+    for number in range(int(doubles.max(initial=0))):
+        another = (pauses < early) & (number < doubles)
+        pauses = np.where(another, (2 ** (number + 1) - 1) * step, pauses)
+        many += another
+    seconds = np.ceil(np.maximum(early - pauses, 0) / _LONGEST)
+    return pauses + seconds * _LONGEST, many + seconds
 
 
 class Served(NamedTuple):
@@ -147,7 +148,7 @@ def served(
     ``told``: when the error reached the client, ``hinted``: with a hint. ``known``: when Metadata
     has the move. ``fresh_skips``: it goes on as soon as that is so. Else it tries again after each
     ``backoff``, at the former leader while it knows no other. ``grows``: a back-off after refusals
-    of the new one doubles, up to a second.
+    of the new one doubles, up to a second (KIP-580).
     """
     step = np.maximum(backoff, 0) + table.rtt_ms
     by_hint = told + np.where(skips, 0.0, backoff)
@@ -157,7 +158,11 @@ def served(
     goes = np.where(hinted, by_hint, by_metadata)
     early = np.maximum(serves - goes - table.rtt_ms / 2, 0)
     refused = np.ceil(early / step)
-    pauses = np.where(grows, _growing(early, step), refused * step)
+    pauses = refused * step
+    growing, fewer = _growing(early, step)
+    # Who does not back off has nothing that grows.
+    grows = grows & (backoff > 0)
+    pauses, refused = np.where(grows, growing, pauses), np.where(grows, fewer, refused)
     errors = 1 + np.where(hinted, 0.0, tries) + refused
     busy = table.busy_ms * np.exp(table.busy_spread * random.standard_normal(len(goes)))
     return Served(goes + pauses + table.rtt_ms + busy, errors)

@@ -1,7 +1,7 @@
 """The fleet and the event that are simulated, as a YAML file describes them."""
 
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
@@ -21,6 +21,19 @@ from leader_hints_report.simulation.parameters import Parameters, first_mistake,
 #: What one process can hold: a mistyped number is refused, and does not fill the memory.
 _MOST_PARTITIONS = 1_000_000
 _MOST_PAIRS = 20_000_000
+
+
+class _Loader(yaml.SafeLoader):
+    """Refuses a key that stands twice: else the former of both would not count."""
+
+    def construct_mapping(self, node: yaml.MappingNode, deep: bool = False) -> dict[Any, Any]:
+        seen = set[str]()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                words = f"{key.value!r} stands twice"
+                raise yaml.constructor.ConstructorError(None, None, words, key.start_mark)
+            seen.add(key.value)
+        return super().construct_mapping(node, deep)
 
 
 class _Part(BaseModel):
@@ -44,6 +57,17 @@ class Cluster(_Part):
         except PipelineError as error:
             raise ValueError(str(error)) from None
         return version
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Cluster":
+        kraft, numbers = self.mode == "kraft", numbers_of(self.version)
+        if kraft and numbers < (2, 8):
+            raise ValueError(f"brokers of {self.version} have no KRaft")
+        if not kraft and numbers >= (4,):
+            raise ValueError(f"brokers of {self.version} have no ZooKeeper; set mode to kraft")
+        if not kraft and self.controllers != "apart":
+            raise ValueError("controllers are those of KRaft; leave them out")
+        return self
 
 
 class Topics(_Part):
@@ -82,6 +106,9 @@ class Clients(_Part):
         if (self.role == "producer") != (self.records_per_second > 0):
             which = "needs" if self.role == "producer" else "has no"
             raise ValueError(f"{self.name}: a {self.role} {which} records_per_second")
+        for name, value in (("acks", "all"), ("linger_ms", 0)):
+            if self.role == "consumer" and getattr(self, name) != value:
+                raise ValueError(f"{self.name}: a consumer has no {name}")
         try:
             rules_of(self.software, self.version)
         except PipelineError as error:
@@ -152,7 +179,11 @@ class Fleet(_Part):
 
     @model_validator(mode="after")
     def _is_possible(self) -> "Fleet":
-        names = {topic.name for topic in self.topics}
+        names = set[str]()
+        for topic in self.topics:
+            if topic.name in names:
+                raise ValueError(f"topic {topic.name}: it stands twice")
+            names.add(topic.name)
         for clients in self.clients:
             for name in clients.topics:
                 if name not in names:
@@ -170,8 +201,9 @@ class Fleet(_Part):
         partitions = sum(topic.partitions * topic.count for topic in self.topics)
         if partitions > _MOST_PARTITIONS:
             raise ValueError(f"{partitions} partitions are more than {_MOST_PARTITIONS}")
+        # A group of consumers has one for each partition.
         pairs = sum(
-            topic.partitions * topic.count * clients.count
+            topic.partitions * topic.count * (clients.count if clients.role == "producer" else 1)
             for clients in self.clients
             for topic in self.topics
             if not clients.topics or topic.name in clients.topics
@@ -198,10 +230,13 @@ def read_document(file: Path) -> object:
     :raises PipelineError: it cannot be read, or is not YAML.
     """
     try:
-        return yaml.safe_load(file.read_text("utf-8"))
+        return yaml.load(file.read_text("utf-8"), _Loader)
     except (OSError, UnicodeDecodeError) as error:
         raise PipelineError(f"{file}: {getattr(error, 'strerror', None) or error}") from None
-    except yaml.YAMLError as error:
+    except RecursionError:
+        raise PipelineError(f"{file} is not YAML: it is nested too deeply") from None
+    except (yaml.YAMLError, ValueError) as error:
+        # PyYAML leaves it to Python to refuse a date or a number.
         reason = " ".join(str(error).split())
         raise PipelineError(f"{file} is not YAML: {reason}") from None
 

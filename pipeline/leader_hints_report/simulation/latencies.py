@@ -74,7 +74,9 @@ class Latencies:
         return self.late_by_stall(x) + (self.records - self.stalled) * self.base.beyond(x)
 
     def percentile(self, share: float) -> float:
-        """Return what that share of the records does not exceed."""
+        """Return what that share of the records does not exceed; of none, 0."""
+        if not self.records:
+            return 0.0
         most = self.records * (1 - share)
         low, high = 0.0, 1.0
         while self.late(high) > most and high < 1e12:

@@ -72,7 +72,8 @@ class Layout(NamedTuple):
 def layout(fleet: Fleet) -> Layout:
     """Spread a fleet's partitions over its brokers, as Kafka does.
 
-    Racks follow each other, so replicas of a partition are in different ones.
+    Racks follow each other, so replicas of a partition are in different ones. At the end of a turn
+    that brokers of the same rack follow, these are passed over.
     """
     brokers = fleet.cluster.brokers
     size = np.concatenate([np.full(one.count, one.partitions) for one in fleet.topics])
@@ -86,15 +87,21 @@ def layout(fleet: Fleet) -> Layout:
     leader = number + topic
     away = racks * (number // brokers % (brokers // racks)) if widest <= racks else 0
     columns = [leader % brokers]
+    in_rack = np.arange(brokers) % racks
     for place in range(1, widest):
         follower = (leader + place + away) % brokers
-        columns.append(np.where(replication[topic] > place, follower, -1))
+        while (taken := _taken(follower, columns, in_rack, apart=place < racks)).any():
+            follower = np.where(taken, (follower + 1) % brokers, follower)
+        columns.append(follower)
+    columns = [
+        np.where(replication[topic] > place, column, -1) for place, column in enumerate(columns)
+    ]
     producers = _streams(fleet, "producer", size)
     rate = np.zeros(len(size))
     np.add.at(rate, producers.topic, producers.rate * producers.members)
     return Layout(
         brokers,
-        np.arange(brokers) % racks,
+        in_rack,
         np.stack(columns, axis=1),
         topic,
         first,
@@ -103,6 +110,14 @@ def layout(fleet: Fleet) -> Layout:
         producers,
         _streams(fleet, "consumer", size),
     )
+
+
+def _taken(follower: Ints, columns: list[Ints], in_rack: Ints, *, apart: bool) -> Bools:
+    """Return where a follower is a replica already, or ``apart``, in the rack of one."""
+    taken = np.zeros(len(follower), dtype=np.bool_)
+    for column in columns:
+        taken |= in_rack[follower] == in_rack[column] if apart else follower == column
+    return taken
 
 
 def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
@@ -151,4 +166,7 @@ def _topics(topics: tuple[Topics, ...], clients: Clients) -> list[int]:
 def _rules(clients: Clients, of: Rules) -> Rules:
     if clients.retry_backoff_ms is None:
         return of
-    return of._replace(backoff=clients.retry_backoff_ms, refresh=clients.retry_backoff_ms)
+    own = clients.retry_backoff_ms
+    if not of.backs_off_metadata:
+        return of._replace(backoff=own)
+    return of._replace(backoff=own, refresh=own, fetch_refresh=own)

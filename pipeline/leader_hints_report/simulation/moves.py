@@ -15,7 +15,7 @@ from leader_hints_report.simulation.fleet import (
     Reassignment,
     RollingRestart,
 )
-from leader_hints_report.simulation.layout import Layout
+from leader_hints_report.simulation.layout import Layout, layout
 from leader_hints_report.simulation.parameters import Parameters
 
 
@@ -65,6 +65,23 @@ def batches(
         yield from _split(_back(away, 0.0), event.batch, event.batch_pause_s * 1000)
     else:
         yield from _lost(fleet, where, event, table, random)
+
+
+def check_event(fleet: Fleet) -> None:
+    """Go through an event once.
+
+    :raises PipelineError: it cannot happen to this fleet.
+    """
+    for _ in batches(fleet, layout(fleet), fleet.event, fleet.parameters, np.random.default_rng(0)):
+        pass
+
+
+def least_end(where: Layout, event: Event) -> float:
+    """Return the milliseconds that an event takes even where few brokers lead anything."""
+    if not isinstance(event, RollingRestart):
+        return 0.0
+    back = 0.0 if event.return_s is None else event.down_s + event.return_s
+    return ((where.brokers - 1) * event.pause_s + back) * 1000
 
 
 def least_pause(where: Layout, event: RollingRestart) -> float:

@@ -16,7 +16,7 @@ from leader_hints_report.simulation.document import (
     show,
     summary,
 )
-from leader_hints_report.simulation.plots import late_records, percentiles
+from leader_hints_report.simulation.plots import MOST_ARMS, late_records, percentiles
 
 _LATENCIES: Final = ("p50", "p99", "p99.9", "p99.99")
 _STALLS: Final = ("p50", "p90", "p99", "max")
@@ -37,6 +37,8 @@ class _Table(NamedTuple):
 def render(forecast: Forecast) -> str:
     """Return the page of a forecast."""
     arms = forecast.arms
+    shown = f" Figures are of the first {MOST_ARMS} of {len(arms)} arms; tables have all."
+    left_out = shown if len(arms) > MOST_ARMS else ""
     sections = [
         _Section(
             "Records that are late",
@@ -47,7 +49,7 @@ def render(forecast: Forecast) -> str:
         _Section(
             "Latency until a record is acknowledged",
             "Percentiles over all records of the event, those without a stall included. A line "
-            "through a mark is the 95 % interval over seeds.",
+            f"through a mark is the 95 % interval over seeds.{left_out}",
             percentiles(
                 arms,
                 [(f"produce {name} ms", name) for name in _LATENCIES],

@@ -6,7 +6,14 @@ A value outside its range is refused. docs/simulation.md shows the table.
 from collections.abc import Mapping
 from typing import Any, Final
 
-from pydantic import BaseModel, ConfigDict, Field, JsonValue, ValidationError
+from pydantic import (
+    BaseModel,
+    ConfigDict,
+    Field,
+    JsonValue,
+    ValidationError,
+    model_validator,
+)
 
 from leader_hints_report.errors import PipelineError
 
@@ -17,6 +24,12 @@ _RELOAD: Final = (
     "the same: 14 s until a new controller had read the state of 100,000 partitions (1.1)"
 )
 _HERE: Final = "calibrated here on bench/samples, see the validation"
+#: Pairs of which the first is not to be more than the second.
+_RISING: Final = (
+    ("base_p50_ms", "base_p99_ms"),
+    ("base_e2e_p50_ms", "base_e2e_p99_ms"),
+    ("kraft_wait_low_ms", "kraft_wait_high_ms"),
+)
 
 
 def _of(default: float, low: float, high: float, unit: str, meaning: str, source: str) -> Any:
@@ -187,6 +200,14 @@ class Parameters(BaseModel):
         "ZooKeeper: until a new controller has read the state.",
         _RELOAD,
     )
+    metadata_age_ms: float = _of(
+        300_000,
+        1000,
+        3_600_000,
+        "ms",
+        "Until a client asks for Metadata without an error. It meets no move that is older.",
+        "metadata.max.age.ms = 300000; librdkafka's topic.metadata.refresh.interval.ms is the same",
+    )
     long_poll_ms: float = _of(
         500,
         0,
@@ -211,11 +232,26 @@ class Parameters(BaseModel):
         0,
         20,
         "ms",
-        "What the proxy adds to each answer.",
+        "What the proxy adds to an error; other answers have the same base in all modes.",
         "docs/benchmarks.md, CPU and latency",
     )
     deadline_ms: float = _of(100, 0, 10000, "ms", "Longest hold.", "hold.deadline_ms")
-    kraft_hold_ms: float = _of(500, 0, 10000, "ms", "Longest hold with KRaft.", "hold.kraft_ms")
+    link_hold_ms: float = _of(
+        100,
+        0,
+        1000,
+        "ms",
+        "Longest that a link is held in a second: no hold is longer.",
+        "hold.link_ms_per_second",
+    )
+    kraft_hold_ms: float = _of(
+        500,
+        0,
+        10000,
+        "ms",
+        "Longest hold with KRaft, in place of both if these are less, but not 0.",
+        "hold.kraft_ms",
+    )
     stuck_share: float = _of(
         0.08,
         0,
@@ -253,6 +289,14 @@ class Parameters(BaseModel):
         "KIP-951's micro-benchmark: from p95 to p99, 8 to 13 ms",
     )
 
+    @model_validator(mode="after")
+    def _rises(self) -> "Parameters":
+        for low, high in _RISING:
+            least, most = getattr(self, low), getattr(self, high)
+            if least > most:
+                raise ValueError(f"{low} {least:g} is more than {high} {most:g}")
+        return self
+
 
 def parameters(values: Mapping[str, float], where: str) -> Parameters:
     """Return the parameters with some values changed.
@@ -275,7 +319,7 @@ def first_mistake(error: ValidationError) -> str:
         return f"{place}: {mistake['input']} is a number in YAML; put it in quotes"
     words = mistake["msg"].removeprefix("Value error, ")
     if words != mistake["msg"]:
-        return f"{place}: {words}"
+        return f"{place}: {words}" if mistake["loc"] else words
     return f"{place}: {words[:1].lower()}{words[1:]}"
 
 

@@ -32,7 +32,7 @@ _LOOKS: Final = {
     "no-backoff": _Look(Ink.WITHOUT, (0, (1, 1.5)), "X"),
 }
 #: Arms that one figure has at most.
-_MOST_ARMS: Final = 12
+MOST_ARMS: Final = 12
 _LABEL, _NARROW_LABEL = 30, 20
 
 
@@ -56,6 +56,9 @@ def late_records(arms: Sequence[ArmFigures], kind: str) -> Drawing:
                 markersize=4,
                 label=arm.arm,
             )
+        if all(arm.figures[f"{kind} late by {LATE[0]} ms"].mean < 1 for arm in shown):
+            # Matplotlib finds no ticks on a logarithmic axis of nothing.
+            axes.set(xlim=(LATE[0], LATE[-1]), ylim=(1, 10))
         axes.set_yscale("log")
         _time_axis(axes, narrow=width == NARROW)
         axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: count(value)))
@@ -70,7 +73,7 @@ def late_records(arms: Sequence[ArmFigures], kind: str) -> Drawing:
 
 def percentiles(arms: Sequence[ArmFigures], names: Sequence[tuple[str, str]], alt: str) -> Drawing:
     """Figures of each arm on a line. ``names``: of the figures, and how they are labelled."""
-    shown = [*arms][:_MOST_ARMS]
+    shown = [*arms][:MOST_ARMS]
     marks = ("|", "o", "s", "D")
     inks = (Ink.TEXT, Ink.WITH, Ink.OTHER, Ink.WITHOUT)
 

@@ -12,7 +12,7 @@ from leader_hints_report.simulation.latencies import Base, Latencies
 from leader_hints_report.simulation.layout import Layout, layout
 from leader_hints_report.simulation.load.proxy_questions import Proxies
 from leader_hints_report.simulation.load.requests import Api, BrokerLoad, RequestCounter, of_clients
-from leader_hints_report.simulation.moves import Batch, batches
+from leader_hints_report.simulation.moves import Batch, batches, least_end
 from leader_hints_report.simulation.parameters import Parameters
 from leader_hints_report.simulation.propagation import Propagation, propagate
 
@@ -56,7 +56,7 @@ def simulate(fleet: Fleet, mode: Mode, seed: int, where: Layout | None = None) -
     table = fleet.parameters
     costs: list[Cost] = []
     loads = _Loads(where, mode, table)
-    counts, moves, update_bytes, last = Counts(), 0, 0.0, 0.0
+    counts, moves, update_bytes, last = Counts(), 0, 0.0, least_end(where, fleet.event)
     for number, batch in enumerate(
         batches(fleet, where, fleet.event, table, _random(seed, _EVENT, 0))
     ):
@@ -111,8 +111,8 @@ class _Loads:
         answering = self._brokers
         if not batch.alive:
             answering = np.setdiff1d(answering, batch.old)
-        asked = of_clients(met.asks, answering, random)
-        self.counters[Api.METADATA].clients(batch.at, asked)
+        for asked in of_clients(met.asks, answering, random):
+            self.counters[Api.METADATA].clients(batch.at, asked)
         if self._proxies is not None:
             questions = self._proxies.questions(batch, spread, met.holds)
             for api, sent in questions.items():

@@ -7,6 +7,7 @@ from leader_hints_report.simulation.arms import Arm, Mode, changed_fleet
 from leader_hints_report.simulation.figures import ArmFigures, Run, over_seeds, run
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.layout import layout
+from leader_hints_report.simulation.moves import check_event
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -34,7 +35,12 @@ def sweep_on_spark(
     """Simulate all arms with all seeds on Spark; the figures are the same as of :func:`sweep`.
 
     Executors need this package: the driver sends only the fleet and the names of arms.
+
+    :raises PipelineError: an event cannot happen to its fleet.
     """
+    for its in {arm.change: arm.fleet for arm in arms}.values():
+        # A task that refuses it would end in a traceback of Java.
+        check_event(its)
     text = fleet.model_dump_json()
     tasks = [(arm.mode.value, arm.change, seed) for arm in arms for seed in seeds]
     of_all = (

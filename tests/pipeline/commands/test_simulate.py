@@ -39,7 +39,8 @@ def test_it_prints_tables_and_writes_json_and_a_page(tmp_path: Path) -> None:
         *("--json", str(out), "--page", str(page)),
     )
     assert "| hints, batch=5 " in told
-    assert "Produce with hints: 84, 0 differ in whether there is a hint" in told
+    # 84 moves, as the file has it and with the change.
+    assert "Produce with hints: 168, 0 differ in whether there is a hint" in told
     assert "; Fetch with hints: " in told
     assert "settled" not in told
     forecast = Forecast.model_validate_json(out.read_text())
@@ -79,6 +80,17 @@ def test_what_a_journal_cannot_tell_goes_with_one_and_is_checked_first(tmp_path:
     # There is no such journal; it is not even looked for.
     words = _refused("--journal", str(tmp_path / "none"), "--assume", str(known))
     assert "cluster.brokers: the journal tells it" in words
+
+
+def test_settings_of_spark_go_with_spark(tmp_path: Path) -> None:
+    words = _refused("--fleet", _file(tmp_path), "--conf", "spark.executor.memory=4g")
+    assert words == "--conf is for Spark: give it with --master or --journal"
+
+
+def test_one_file_is_not_written_twice(tmp_path: Path) -> None:
+    out = str(tmp_path / "out")
+    words = _refused("--fleet", _file(tmp_path), "--json", out, "--page", out)
+    assert words == f"--json and --page are both {out}"
 
 
 def test_mistakes_are_refused_in_a_line(tmp_path: Path) -> None:

@@ -21,6 +21,11 @@ def test_each_change_is_made_to_each_mode() -> None:
     assert event.pause_s == 600
 
 
+def test_what_is_given_twice_is_simulated_once() -> None:
+    made = arms(small(), (Mode.HINTS, Mode.HINTS), ("batch=5", "batch=5"))
+    assert [arm.name for arm in made] == ["hints", "hints, batch=5"]
+
+
 def test_parameters_and_clients_may_be_changed() -> None:
     assert changed_fleet(small(), "deadline_ms=7").parameters.deadline_ms == 7
     clients = changed_fleet(small(), "retry_backoff_ms=50").clients

@@ -1,6 +1,9 @@
 """What a batch costs."""
 
+from typing import Any
+
 import numpy as np
+import pytest
 
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.batch import Cost, Course, Met, Stalls, cost
@@ -35,6 +38,49 @@ def test_a_client_that_sends_little_meets_few_partitions() -> None:
     _, of = _cost(clients=clients)
     # Its first record tells it of all of its topic's moves.
     assert len(of.produce.lengths) == 3
+
+
+def test_a_client_without_a_record_before_it_asks_anyway_meets_nothing() -> None:
+    # Each sends a record an hour.
+    clients = [{"name": "p", "role": "producer", "count": 200, "records_per_second": 200 / 3600}]
+    course, of, met = _drawn(Mode.NO_PROXY, clients=clients)
+    topics = [30, 6, 6]
+    moved = np.bincount(course.layout.topic[course.batch.partitions])
+    # Five minutes of its records to partitions that moved.
+    expected = 200 * sum(moved / topics) * 300 / 3600
+    assert len(of.produce.lengths) == pytest.approx(expected, rel=0.5)
+    assert met.counts.errors == pytest.approx(len(of.produce.lengths), rel=0.5)
+    assert len(met.asks.many) == len(of.produce.lengths)
+
+
+@pytest.mark.parametrize("linger_ms", [0, 200, 1000])
+def test_a_client_that_lingers_sends_to_some_moved_partition_all_the_time(linger_ms: float) -> None:
+    clients = [
+        {
+            "name": "p",
+            "role": "producer",
+            "count": 100,
+            "records_per_second": 30_000,
+            "linger_ms": linger_ms,
+            "topics": ["t"],
+        }
+    ]
+    course, _, met = _drawn(Mode.NO_PROXY, clients=clients, parameters={"busy_ms": 0})
+    # One of them sends a batch to each of 30 partitions every 100 ms and its linger, and 10 of
+    # these move: it meets the move within a tenth of that.
+    moved = course.batch.partitions[course.batch.partitions < 30]
+    assert len(moved) == 10
+    met_at = np.median(met.asks.first) - np.median(course.spread.refuses)
+    assert met_at < (100 + linger_ms) / 10 + 10
+
+
+def test_all_records_that_gathered_wait_for_a_stall() -> None:
+    client = {"name": "p", "role": "producer", "records_per_second": 3000, "topics": ["t"]}
+    _, of = _cost(clients=[{**client, "linger_ms": 500}])
+    # 100 a second in each of 30 partitions.
+    assert of.produce.first.tolist() == pytest.approx([51] * len(of.produce.first))
+    refused = of.consume.first[: len(of.produce.first)]
+    assert refused.tolist() == of.produce.first.tolist()
 
 
 def test_clients_of_topics_without_moves_have_no_stall() -> None:
@@ -89,10 +135,39 @@ def test_records_of_partitions_that_stay_wait_behind_a_held_response() -> None:
     assert not of.behind.first.any()
 
 
-def test_brokers_up_to_2_4_keep_long_polls() -> None:
-    _, old = _cost(cluster={"brokers": 3, "version": "2.4"})
+@pytest.mark.parametrize(
+    ("software", "version"),
+    [("librdkafka", "2.3"), ("kafka-python", "2.0"), ("apache-kafka-java", "3.6.2")],
+)
+def test_consumers_that_use_no_hints_are_served_no_sooner_with_them(
+    software: str, version: str
+) -> None:
+    consumer = {"name": "c", "role": "consumer", "software": software, "version": version}
+    changed: dict[str, Any] = {
+        "clients": [consumer],
+        # The epoch rises before, so they have asked for Metadata when the leader moves.
+        "event": {"kind": "reassignment", "batch": 42},
+        "parameters": {"proxy_ms": 0},
+    }
+    (_, without), (_, hints) = (_cost(mode, **changed) for mode in (Mode.NO_PROXY, Mode.HINTS))
+    assert hints.recoveries.tolist() == without.recoveries.tolist()
+
+
+@pytest.mark.parametrize("version", ["2.4", "v2.4.1", "2.0", "1.1", "0.11.0"])
+def test_brokers_up_to_2_4_keep_long_polls(version: str) -> None:
+    _, old = _cost(cluster={"brokers": 3, "version": version})
     _, new = _cost(cluster={"brokers": 3, "version": "2.8"})
     assert old.consume.lengths.max() > 400 > new.consume.lengths.max()
+
+
+def test_without_a_back_off_newer_producers_wait_no_longer() -> None:
+    client = {"name": "p", "role": "producer", "records_per_second": 3000, "count": 10}
+    late = {"act_spread": 2}
+    (_, old), (_, new) = (
+        _cost(Mode.NO_BACKOFF, clients=[{**client, "version": version}], parameters=late)
+        for version in ("3.6", "3.9")
+    )
+    assert new.produce.lengths.tolist() == old.produce.lengths.tolist()
 
 
 def test_no_stalls_are_joined_to_none() -> None:

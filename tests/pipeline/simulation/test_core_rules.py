@@ -39,6 +39,32 @@ def test_the_fast_form_is_the_rules(kraft: bool, latest: float, key: ApiKey, set
     assert (late < _REVIEW_MS + 1e-6).all()
 
 
+@pytest.mark.parametrize(
+    "bounds",
+    [
+        {"deadline_ms": 500},
+        {"deadline_ms": 300, "link_hold_ms": 250},
+        {"deadline_ms": 100, "link_hold_ms": 40},
+        {"deadline_ms": 100, "link_hold_ms": 0},
+        {"deadline_ms": 0, "link_hold_ms": 100},
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("kraft", [False, True])
+@pytest.mark.parametrize("settles", [False, True])
+def test_the_bounds_are_those_of_the_rules(
+    bounds: dict[str, float], kraft: bool, settles: bool
+) -> None:
+    error, serves, shows, asked = _columns(900)
+    table, uses = Parameters(**bounds), np.full(len(error), not settles)
+    mode = Mode.SETTLED if settles else Mode.HINTS
+    fast = held_until(mode, error, serves, shows, uses, asked, table, kraft=kraft)
+    core = hold_by_core(error, serves, shows, asked, table, kraft=kraft, settles=settles)
+    same = core.hinted == fast.hinted
+    assert same.mean() > 0.95
+    assert np.abs(core.until - fast.until)[same].max() < _REVIEW_MS + 1e-6
+
+
 def test_a_settled_error_waits_for_the_last_of_many_brokers() -> None:
     one, shows = np.zeros(1), np.linspace(5, 60, 200)
     of = hold_by_core(one, one, shows, one, Parameters(), kraft=False, settles=True)

@@ -50,11 +50,18 @@ def test_the_summary_counts_clients_of_all_topics() -> None:
     )
 
 
+def test_a_topic_that_is_named_twice_has_its_clients_once() -> None:
+    clients = [{"name": "c", "role": "consumer", "topics": ["u", "u"]}]
+    assert summary(small(clients=clients)).endswith("0 producers, 2 consumers")
+
+
 def test_numbers_have_the_digits_that_they_are_worth() -> None:
-    assert [number(value) for value in (0.1234, 12.34, 123.4, 1234.5)] == [
+    assert [number(value) for value in (0.1234, 12.34, 123.4, 999.4, 999.6, 1234.5)] == [
         "0.123",
         "12.3",
         "123",
+        "999",
+        "1000",
         "1234",
     ]
 

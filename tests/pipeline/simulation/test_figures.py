@@ -1,5 +1,7 @@
 """Figures over seeds."""
 
+from statistics import mean, stdev
+
 import pytest
 
 from leader_hints_report.simulation.arms import Arm, Mode
@@ -14,6 +16,13 @@ def test_intervals_are_those_of_student() -> None:
     assert of.low == 0, "no figure is below 0"
     assert interval([50.0, 51.0, 52.0]).low == pytest.approx(51 - 4.30 / 3**0.5)
     assert interval([5.0]).low == interval([5.0]).high == 5
+
+
+@pytest.mark.parametrize(("seeds", "t"), [(11, 2.23), (12, 2.201), (20, 2.093), (61, 2.000)])
+def test_intervals_of_many_seeds_are_no_narrower_than_students(seeds: int, t: float) -> None:
+    values = [1000.0 + seed for seed in range(seeds)]
+    around = interval(values).high - mean(values)
+    assert around == pytest.approx(t * stdev(values) / seeds**0.5, rel=2e-3)
 
 
 def test_percentiles_are_named_as_people_do() -> None:

@@ -93,13 +93,14 @@ def _served(
     skips: bool = True,
     fresh: bool = False,
     grows: bool = False,
+    backoff: float = 100.0,
 ) -> tuple[float, float]:
     end = served(
         np.array([told]),
         np.array([hinted]),
         np.array([known]),
         np.array([serves]),
-        np.array([100.0]),
+        np.array([backoff]),
         np.array([skips]),
         np.array([fresh]),
         np.array([grows]),
@@ -133,6 +134,23 @@ def test_a_back_off_that_grows_doubles() -> None:
     assert _served(10, 12, 200, hinted=True, grows=True)[0] == 10 + 3 * 102 + 2
     assert _served(10, 12, 500, hinted=True, grows=True)[0] == 10 + 7 * 102 + 2
     assert _served(10, 12, 1500, hinted=True, grows=True)[0] == 10 + 7 * 102 + 1000 + 2
+
+
+def test_each_pause_that_grows_is_one_error() -> None:
+    assert _served(10, 12, 500, hinted=True, grows=True)[1] == 1 + 3
+    assert _served(10, 12, 1500, hinted=True, grows=True)[1] == 1 + 4
+
+
+def test_a_short_back_off_doubles_up_to_a_second() -> None:
+    # With a round trip of 2 ms: 10 ms, 20, and so on to 640; then seconds.
+    assert _served(10, 12, 300, hinted=True, grows=True, backoff=8)[0] == 10 + 31 * 10 + 2
+    assert _served(10, 12, 900, hinted=True, grows=True, backoff=8)[0] == 10 + 63 * 10 + 1000 + 2
+
+
+def test_a_client_that_does_not_back_off_has_nothing_that_grows() -> None:
+    at, errors = _served(10, 12, 301, hinted=True, grows=True, backoff=0)
+    assert (at, errors) == _served(10, 12, 301, hinted=True, backoff=0)
+    assert at == 302
 
 
 @settings(max_examples=200, deadline=None)

@@ -48,11 +48,38 @@ _BAD: list[tuple[dict[str, Any], str]] = [
         "clients c: there is no topic 'x'",
     ),
     (
-        {"clients": [{"name": "c", "role": "consumer", "count": 1_000_000}]},
+        {
+            "clients": [
+                {"name": "p", "role": "producer", "count": 1_000_000, "records_per_second": 1}
+            ]
+        },
         "pairs of client and partition are more than",
     ),
     ({"event": {"kind": "flood"}}, "event"),
     ({"cluster": {"brokers": 3, "version": "new"}}, "cluster.version: version 'new' is not one"),
+    ({"topics": [{"name": "t", "partitions": 3}] * 2}, "topic t: it stands twice"),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "acks": 1}]},
+        "c: a consumer has no acks",
+    ),
+    (
+        {"clients": [{"name": "c", "role": "consumer", "linger_ms": 5}]},
+        "c: a consumer has no linger_ms",
+    ),
+    (
+        {"cluster": {"brokers": 3, "mode": "kraft", "version": "2.7"}},
+        "cluster: brokers of 2.7 have no KRaft",
+    ),
+    (
+        {"cluster": {"brokers": 3, "version": "4.0"}},
+        "cluster: brokers of 4.0 have no ZooKeeper",
+    ),
+    (
+        {"cluster": {"brokers": 3, "controllers": "brokers"}},
+        "cluster: controllers are those of KRaft",
+    ),
+    ({"cluster": {"brokers": 3, "version": "3.²"}}, "cluster.version: version '3.²' is not one"),
+    ({"cluster": {"brokers": 3, "version": "9" * 5000}}, "cluster.version: version '999"),
     ({"cluster": {"brokers": 3, "version": 3.6}}, "version: 3.6 is a number in YAML; put it in"),
     (
         {"event": {"kind": "rolling_restart", "pause_s": 5}},
@@ -93,8 +120,23 @@ def test_acks_need_no_quotes(given: object, taken: str) -> None:
     assert make_fleet({**SMALL, "clients": clients}, "f").clients[0].acks == taken
 
 
+def test_a_partition_has_one_consumer_of_a_large_group() -> None:
+    clients = [{"name": "c", "role": "consumer", "count": 3000}]
+    topics = [{"name": "t", "partitions": 9000}]
+    assert make_fleet({**SMALL, "topics": topics, "clients": clients}, "f").clients[0].count == 3000
+
+
 def test_what_is_no_fleet_is_refused(tmp_path: Path) -> None:
-    for text, words in (("- 1", "a fleet has cluster"), ("{", "is not YAML"), ("\xff", "codec")):
+    for text, words in (
+        ("- 1", "a fleet has cluster"),
+        ("{", "is not YAML"),
+        ("\xff", "codec"),
+        ("duration_s: 2024-13-45", "is not YAML: month must be in"),
+        ("duration_s: " + "9" * 5000, "is not YAML: .* 5000 digits"),
+        ("[" * 5000, "is not YAML: it is nested too deeply"),
+        ("cluster: {brokers: 3}\ncluster: {brokers: 6}", "'cluster' stands twice"),
+        ("cluster: {brokers: 3, brokers: 6}", "'brokers' stands twice"),
+    ):
         file = tmp_path / "fleet.yaml"
         file.write_bytes(text.encode("latin-1"))
         with pytest.raises(PipelineError, match=words):

@@ -68,6 +68,10 @@ def test_percentiles_are_those_of_drawn_records() -> None:
     assert _latencies(records, stalls).percentile(0.999) == pytest.approx(wanted, rel=0.05)
 
 
+def test_no_records_have_no_latency() -> None:
+    assert _latencies(0, []).percentile(0.999) == 0
+
+
 def test_more_records_make_a_stall_count_less() -> None:
     few = _latencies(1e5, [(1000, 1, 1)])
     assert few.of_records(1e8).percentile(0.999) < few.percentile(0.999)

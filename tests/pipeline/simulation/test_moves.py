@@ -83,6 +83,16 @@ def test_the_controller_reads_its_state_first() -> None:
     assert kraft.at == table.session_ms
 
 
+@pytest.mark.parametrize("seed", range(6))
+def test_all_leaders_of_a_lost_rack_move(seed: int) -> None:
+    topics = [{"name": "t", "partitions": 40, "replication": 2}]
+    fleet = small(cluster={"brokers": 5, "racks": 2}, topics=topics, event={"kind": "rack_loss"})
+    where, random = layout(fleet), np.random.default_rng(seed)
+    (batch,) = batches(fleet, where, fleet.event, fleet.parameters, random)
+    rack = where.racks[batch.old[0]]
+    assert len(batch.partitions) == (where.racks[where.replicas[:, 0]] == rack).sum()
+
+
 def test_a_rack_is_lost() -> None:
     (batch,) = _batches({"kind": "rack_loss"}, cluster={"brokers": 6, "racks": 3})
     assert len(set(batch.old.tolist())) == 2

@@ -28,6 +28,12 @@ def test_a_value_can_be_changed() -> None:
         ({"rtt": 1}, "here: rtt: there is no such setting; docs/simulation.md has all"),
         ({"rtt_ms": 1e9}, "here: rtt_ms: input should be less than or equal to 300"),
         ({"rtt_ms": float("nan")}, "here: rtt_ms: input should be a finite number"),
+        ({"base_p50_ms": 20}, "here: base_p50_ms 20 is more than base_p99_ms 12"),
+        ({"base_e2e_p50_ms": 30}, "here: base_e2e_p50_ms 30 is more than base_e2e_p99_ms 20"),
+        (
+            {"kraft_wait_low_ms": 400, "kraft_wait_high_ms": 300},
+            "here: kraft_wait_low_ms 400 is more than kraft_wait_high_ms 300",
+        ),
     ],
 )
 def test_a_wrong_one_is_refused(values: dict[str, float], words: str) -> None:

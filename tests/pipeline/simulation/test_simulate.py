@@ -30,6 +30,15 @@ def test_figures_are_of_at_least_the_duration_that_is_given() -> None:
     assert simulate(small(duration_s=4200), Mode.NO_PROXY, 1).duration_ms == 4_200_000
 
 
+def test_a_roll_takes_as_long_with_brokers_that_lead_nothing() -> None:
+    topics = [{"name": "t", "partitions": 4}]
+    of = simulate(small(cluster={"brokers": 12}, topics=topics), Mode.NO_PROXY, 1)
+    # The last of them stops after eleven pauses, 30 s later it is started, and leaders would
+    # return after 60 s more.
+    assert of.duration_ms == 11 * 120_000 + 90_000 + 60_000
+    assert of.records == pytest.approx(of.duration_ms * 0.55)
+
+
 def test_a_longer_pause_makes_no_stall_longer() -> None:
     def median(pause: float) -> float:
         event = {"kind": "rolling_restart", "pause_s": pause}

@@ -17,7 +17,7 @@ import numpy as np
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.arms import Mode, changed_fleet
 from leader_hints_report.simulation.clients import rules_of
-from leader_hints_report.simulation.fleet import Fleet, make_fleet
+from leader_hints_report.simulation.fleet import Fleet, Reassignment, make_fleet
 from leader_hints_report.simulation.journal.assumed import Assumptions
 from leader_hints_report.simulation.simulate import simulate
 
@@ -89,11 +89,14 @@ def fleet_from(
         raise PipelineError(
             "--journal: no known client had an error without a hint; take a journal of mode observe"
         )
+    clients = _clients(moves, known)
+    if not clients:
+        raise PipelineError("--journal: it has errors of no known client of a topic that had moves")
     sizes, gaps = _batches(moves)
     document: dict[str, Any] = {
         "cluster": {"brokers": max(2, len(_nodes(moves)))},
         "topics": _topics(moves),
-        "clients": _clients(moves, known),
+        "clients": clients,
         "event": {
             "kind": "reassignment",
             "partitions": max(1, round(median(sizes))) * len(sizes),
@@ -108,24 +111,31 @@ def fleet_from(
         {**topic, "replication": min(_REPLICAS, document["cluster"]["brokers"])}
         for topic in document["topics"]
     ]
+    make_fleet(document, "--journal")
     document = assumed.over(document)
     make_fleet(assumed.with_event(document), "--assume")
     # Clients took as long as they did while the journal's own leaders moved.
-    fleet, apart = _fitted(make_fleet(document, "--journal"), mean(without))
+    fleet, model_ms = _fitted(make_fleet(document, "--assume"), mean(without))
     fleet = make_fleet(assumed.with_event(fleet.model_dump(mode="json")), "--assume")
-    event = "the event is the one given" if assumed.has_event else "the event is its moves again"
+    event = "the event is the one given" if assumed.has_event else _drawn(fleet)
     left_out = len({one.client_id for one in recoveries}) - len({one.client_id for one in known})
     return Taken(
         fleet,
         [
             f"From the journal: {len(moves)} moves in {len(sizes)} batches, {len(known)} "
             f"recoveries, {mean(without):.0f} ms in the mean without a hint; the model has "
-            f"{apart:+.0%} of that with Metadata {fleet.parameters.late_metadata_ms:.0f} ms late. "
+            f"{model_ms:.0f} ms with Metadata {fleet.parameters.late_metadata_ms:.0f} ms late. "
             f"Topics without moves are not in it, and {event}. {left_out} clients of software that "
             "is not known were left out.",
             *_assumed(assumed.left(min(_REPLICAS, fleet.cluster.brokers))),
         ],
     )
+
+
+def _drawn(fleet: Fleet) -> str:
+    assert isinstance(fleet.event, Reassignment)
+    of = fleet.event
+    return f"the event moves {of.partitions} partitions drawn at random, {of.batch} at once"
 
 
 def _assumed(left: str) -> list[str]:
@@ -196,8 +206,11 @@ def _clients(moves: Sequence[Move], known: Sequence[Recovery]) -> list[dict[str,
 
 
 def _fitted(fleet: Fleet, wanted_ms: float) -> tuple[Fleet, float]:
-    """Return the fleet with Metadata as late as its clients' mean recovery says, and how far the
-    model's mean is from that."""
+    """Return the fleet with Metadata as late as its clients' mean recovery says, and the model's
+    mean with that.
+
+    :raises PipelineError: no client meets any of the moves, which are drawn.
+    """
 
     def at(late: float) -> Fleet:
         return changed_fleet(fleet, f"late_metadata_ms={late}")
@@ -207,15 +220,19 @@ def _fitted(fleet: Fleet, wanted_ms: float) -> tuple[Fleet, float]:
         lengths = np.concatenate(
             [part for one in outcomes for part in (one.stalls.lengths, one.recoveries)]
         )
+        if not len(lengths):
+            raise PipelineError(
+                "--journal: no client met a move in the model: few of the partitions have clients"
+            )
         return float(lengths.mean())
 
-    if lost(0.0) >= wanted_ms:
-        return at(0.0), lost(0.0) / wanted_ms - 1
+    if (without := lost(0.0)) >= wanted_ms:
+        return at(0.0), without
     low, high = 0.0, _LATEST_MS
     for _ in range(_STEPS):
         middle = (low + high) / 2
         low, high = (middle, high) if lost(middle) < wanted_ms else (low, middle)
-    return at(high), lost(high) / wanted_ms - 1
+    return at(high), lost(high)
 
 
 def read_journal(

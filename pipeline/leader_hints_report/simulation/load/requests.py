@@ -4,6 +4,7 @@ Which requests there are is decided elsewhere: by clients in ``finding``, by pro
 ``proxy_questions``.
 """
 
+from collections.abc import Iterator
 from enum import StrEnum
 from typing import Final, NamedTuple
 
@@ -12,6 +13,8 @@ import numpy as np
 from leader_hints_report.simulation.arrays import Floats, Ints, Random
 
 _SECOND_MS: Final = 1000.0
+#: Requests that are in memory at once, but for more of a single client.
+_AT_ONCE: Final = 1_000_000
 
 
 class Api(StrEnum):
@@ -57,8 +60,15 @@ class BrokerLoad(NamedTuple):
         return self.clients + self.questions + self.polls
 
 
-def of_clients(asks: Asks, brokers: Ints, random: Random) -> Sent:
-    """Return clients' Metadata requests: evenly in time, each to one of ``brokers`` at random."""
+def of_clients(asks: Asks, brokers: Ints, random: Random) -> Iterator[Sent]:
+    """Iterate over clients' Metadata requests, many at a time: evenly in time, each to one of
+    ``brokers`` at random."""
+    part = np.cumsum(asks.many) // _AT_ONCE
+    for rows in np.split(np.arange(len(part)), np.flatnonzero(np.diff(part)) + 1):
+        yield _evenly(Asks(*(column[rows] for column in asks)), brokers, random)
+
+
+def _evenly(asks: Asks, brokers: Ints, random: Random) -> Sent:
     many = asks.many.astype(np.int64)
     row = np.repeat(np.arange(len(many)), many)
     number = np.arange(len(row)) - np.repeat(np.cumsum(many) - many, many)

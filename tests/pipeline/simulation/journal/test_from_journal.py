@@ -59,8 +59,9 @@ def test_a_client_that_met_few_moves_sends_little() -> None:
     assert few < all_of_them / 5
 
 
-def test_a_version_that_is_no_number_is_left_out_alone() -> None:
-    (strange,) = [one._replace(client_id="c", version="dev") for one in _recoveries(150)[:1]]
+@pytest.mark.parametrize("version", ["dev", "3.²", "9" * 5000], ids=["dev", "3.²", "long"])
+def test_a_version_that_is_no_number_is_left_out_alone(version: str) -> None:
+    (strange,) = [one._replace(client_id="c", version=version) for one in _recoveries(150)[:1]]
     taken = fleet_from(_MOVES, [*_recoveries(150), strange])
     assert [one.version for one in taken.fleet.clients] == ["3.6.2"]
     assert "1 clients of software that is not known" in taken.notes[0]
@@ -72,7 +73,28 @@ def test_a_rate_is_one_that_a_fleet_takes() -> None:
     assert taken.fleet.clients[0].records_per_second == 1e9
 
 
+def test_what_a_journal_has_too_much_of_is_not_laid_to_a_file() -> None:
+    moves = [*_MOVES, Move("t", 2_000_000, 2, 1, 1300.0)]
+    with pytest.raises(PipelineError, match=r"--journal: topics\.0\.partitions"):
+        fleet_from(moves, _recoveries(100))
+
+
+def test_clients_that_lost_nothing_are_fitted() -> None:
+    taken = fleet_from(_MOVES, _recoveries(0))
+    assert taken.fleet.parameters.late_metadata_ms == 0
+    assert ", 0 ms in the mean without a hint; the model has " in taken.notes[0]
+
+
+def test_a_client_that_no_move_meets_in_the_model_is_not_fitted_to() -> None:
+    # One of 1,001 partitions has a client, and two move.
+    moves = [Move("big", 999, 2, 1, 1000.0), Move("t", 0, 2, 1, 1000.0)]
+    with pytest.raises(PipelineError, match="no client met a move in the model"):
+        fleet_from(moves, _recoveries(100, many=1))
+
+
 def test_what_does_not_say_enough_is_refused() -> None:
+    with pytest.raises(PipelineError, match="no known client of a topic that had moves"):
+        fleet_from(_MOVES, _recoveries(100, topic="other"))
     with pytest.raises(PipelineError, match="no leader moves"):
         fleet_from([], _recoveries(100))
     with pytest.raises(PipelineError, match="take a journal of mode observe"):

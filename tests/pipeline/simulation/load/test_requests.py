@@ -1,7 +1,9 @@
 """Requests by broker and second."""
 
 import numpy as np
+import pytest
 
+from leader_hints_report.simulation.load import requests
 from leader_hints_report.simulation.load.requests import Asks, RequestCounter, Sent, of_clients
 
 
@@ -41,9 +43,22 @@ def test_means_are_by_origin() -> None:
 
 def test_clients_ask_evenly_and_only_brokers_that_are_there() -> None:
     asks = Asks(np.array([0.0, 50.0]), np.array([100.0, 50.0]), np.array([3.0, 1.0]))
-    sent = of_clients(asks, np.array([1, 4]), np.random.default_rng(1))
+    (sent,) = of_clients(asks, np.array([1, 4]), np.random.default_rng(1))
     assert sent.at.tolist() == [0, 50, 100, 50]
     assert set(sent.broker.tolist()) <= {1, 4}
+
+
+def test_millions_of_requests_come_in_parts_that_make_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = np.array([3.0, 0.0, 7.0, 1.0, 20.0, 2.0])
+    asks, brokers = Asks(many, many + 5, many), np.arange(3)
+    (whole,) = of_clients(asks, brokers, np.random.default_rng(1))
+    monkeypatch.setattr(requests, "_AT_ONCE", 8)
+    parts = [*of_clients(asks, brokers, np.random.default_rng(1))]
+    assert [len(part.at) for part in parts] == [3, 8, 20, 2]
+    assert np.concatenate([part.at for part in parts]).tolist() == whole.at.tolist()
+    assert np.concatenate([part.broker for part in parts]).tolist() == whole.broker.tolist()
 
 
 def test_nothing_asked_is_no_load() -> None:
