@@ -1,15 +1,18 @@
-"""The table of the simulation's parameters in docs/simulation.md."""
+"""The tables of the simulation's parameters and of its clients in docs/simulation.md."""
 
-import re
 from pathlib import Path
 
-from leader_hints_report.simulation.document import parameter_table
+from leader_hints_report.simulation.document import client_table, parameter_table
 
-_BEGIN, _END = "<!-- parameters: written by make docs -->", "<!-- parameters: end -->"
-_SECTION = re.compile(re.escape(_BEGIN) + ".*?" + re.escape(_END), re.DOTALL)
+_TABLES = {"parameters": parameter_table, "clients": client_table}
 
 
 def page(file: Path) -> str:
-    """Return the page with the table that the code has."""
-    table = f"{_BEGIN}\n\n{parameter_table()}\n\n{_END}"
-    return _SECTION.sub(lambda _: table, file.read_text(encoding="utf-8"))
+    """Return the page with the tables that the code has."""
+    text = file.read_text(encoding="utf-8")
+    for name, table in _TABLES.items():
+        begin, end = f"<!-- {name}: written by make docs -->", f"<!-- {name}: end -->"
+        before, _, rest = text.partition(begin)
+        _, _, after = rest.partition(end)
+        text = f"{before}{begin}\n\n{table()}\n\n{end}{after}"
+    return text

@@ -5,6 +5,7 @@ The rules were read from the clients' sources, and measured by `leader-hints con
 """
 
 import re
+from collections.abc import Iterator
 from typing import Final, NamedTuple
 
 from leader_hints_report.errors import PipelineError
@@ -107,6 +108,13 @@ _NAMES: Final = {
 NAMES: Final = (*_KNOWN, *_NAMES)
 _NUMBER: Final = re.compile(r"[0-9]{1,9}")
 _SHOWN: Final = 40
+
+
+def all_rules() -> Iterator[tuple[str, str, Rules]]:
+    """Iterate over each software, from which version on it has rules ("" for all), and these."""
+    for software, versions in _KNOWN.items():
+        for version, rules in versions:
+            yield software, ".".join(map(str, version)) if any(version) else "", rules
 
 
 def rules_of(software: str, version: str) -> Rules:

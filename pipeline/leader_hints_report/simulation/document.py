@@ -1,10 +1,11 @@
 """The document of `simulate`: all figures with what they were made from, as JSON and as tables."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from leader_hints_report.simulation.clients import Rules, all_rules
 from leader_hints_report.simulation.figures import ArmFigures, Interval
 from leader_hints_report.simulation.fleet import Fleet
 from leader_hints_report.simulation.parameters import Parameters
@@ -186,3 +187,41 @@ def parameter_table() -> str:
             f"| {extra['unit']} | {field.description} | {extra['source']} |"
         )
     return "\n".join(lines)
+
+
+def client_table() -> str:
+    """Return the table of what clients do, for docs/simulation.md."""
+    lines = [
+        "| client | from | uses hints of | producer tries again | asks for Metadata "
+        "| consumer tries again | asks for Metadata | besides |",
+        "|---|---|---|---:|---:|---:|---:|---|",
+    ]
+    for software, version, rules in all_rules():
+        hints = (
+            api
+            for api, used in (("Produce", rules.produce_hints), ("Fetch", rules.fetch_hints))
+            if used
+        )
+        again = f"{rules.fetch_backoff:g}" if rules.fetch_backoff else "with Metadata"
+        lines.append(
+            f"| {software} | {version or 'all'} | {', '.join(hints) or 'none'} "
+            f"| {rules.backoff:g} | {rules.refresh:g} | {again} | {rules.fetch_refresh:g} "
+            f"| {'; '.join(_besides(rules))} |"
+        )
+    return "\n".join(lines)
+
+
+def _besides(rules: Rules) -> Iterator[str]:
+    """Iterate over what a client does that most do not."""
+    if rules.produce_hints and not rules.skips:
+        yield "backs off with a hint, too"
+    if rules.fresh_skips:
+        yield "its producer tries again as soon as Metadata names another leader"
+    if rules.grows:
+        yield "each further refusal doubles the wait, up to 1 s (KIP-580)"
+    if rules.backs_off_again:
+        yield "each refused Fetch begins the wait again"
+    if rules.asks_late:
+        yield "its consumer asks for Metadata after its wait"
+    if not rules.by_followers:
+        yield "followers do not answer its Fetch"

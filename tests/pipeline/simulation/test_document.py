@@ -1,11 +1,13 @@
 """The document: tables and JSON."""
 
 from leader_hints_report.simulation.arms import Mode, arms
+from leader_hints_report.simulation.clients import all_rules
 from leader_hints_report.simulation.document import (
     TABLES,
     Forecast,
     busiest,
     by_broker,
+    client_table,
     markdown,
     number,
     parameter_table,
@@ -68,3 +70,9 @@ def test_numbers_have_the_digits_that_they_are_worth() -> None:
 
 def test_the_table_has_all_parameters() -> None:
     assert len(parameter_table().splitlines()) == 2 + len(Parameters.model_fields)
+
+
+def test_each_software_and_its_changes_are_in_the_table_of_clients() -> None:
+    rows = [line.split(" | ") for line in client_table().splitlines()[2:]]
+    assert [row[0].removeprefix("| ") for row in rows] == [name for name, _, _ in all_rules()]
+    assert ["| librdkafka", "2.5", "Produce, Fetch", "100"] in [row[:4] for row in rows]
