@@ -7,7 +7,7 @@ without a hint: the model is fitted to their mean.
 
 import math
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import pairwise
 from statistics import mean, median
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
@@ -127,9 +127,16 @@ def fleet_from(
             f"{model_ms:.0f} ms with Metadata {fleet.parameters.late_metadata_ms:.0f} ms late. "
             f"Topics without moves are not in it, and {event}. {left_out} clients of software that "
             "is not known were left out.",
+            *_cut(moves, recoveries),
             *_assumed(assumed.left(min(_REPLICAS, fleet.cluster.brokers))),
         ],
     )
+
+
+def _cut(moves: Sequence[Move], recoveries: Sequence[Recovery]) -> Iterator[str]:
+    for name, rows in (("moves", moves), ("recoveries", recoveries)):
+        if len(rows) >= _MOST_ROWS:
+            yield f"Of the journal's {name} only the newest {_MOST_ROWS:,} were read."
 
 
 def _drawn(fleet: Fleet) -> str:

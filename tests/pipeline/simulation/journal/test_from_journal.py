@@ -5,6 +5,7 @@ from pyspark.sql import SparkSession
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.simulation.fleet import Reassignment
+from leader_hints_report.simulation.journal import from_journal
 from leader_hints_report.simulation.journal.from_journal import (
     Move,
     Recovery,
@@ -65,6 +66,14 @@ def test_a_version_that_is_no_number_is_left_out_alone(version: str) -> None:
     taken = fleet_from(_MOVES, [*_recoveries(150), strange])
     assert [one.version for one in taken.fleet.clients] == ["3.6.2"]
     assert "1 clients of software that is not known" in taken.notes[0]
+
+
+def test_it_is_said_of_what_only_the_newest_was_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(from_journal, "_MOST_ROWS", len(_MOVES))
+    notes = fleet_from(_MOVES, _recoveries(150, many=10)).notes
+    assert [note for note in notes if "newest" in note] == [
+        "Of the journal's moves only the newest 40 were read."
+    ]
 
 
 def test_a_rate_is_one_that_a_fleet_takes() -> None:
