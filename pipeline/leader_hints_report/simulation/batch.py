@@ -84,7 +84,7 @@ class Met(NamedTuple):
 
 
 class _Topics(NamedTuple):
-    """The moves in ``order`` of their topics; where each topic's ``begin``, and how ``many``."""
+    """Partitions in ``order`` of their topics; where each topic's ``begin``, and how ``many``."""
 
     order: Ints
     begin: Ints
@@ -110,7 +110,7 @@ class _Ended(NamedTuple):
 
 def cost(course: Course, random: Random) -> tuple[Cost, Met]:
     """Draw what a batch costs clients, and what brokers and proxies have to do with it."""
-    topics = _by_topic(course)
+    topics = _by_topic(course.layout, course.batch.partitions)
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
@@ -121,12 +121,47 @@ def cost(course: Course, random: Random) -> tuple[Cost, Met]:
         joined(ended.met.asks, met.asks),
         joined(ended.met.holds, met.holds),
     )
-    return Cost(produce, consume, recoveries, ended.behind), both
+    unacknowledged, uncommitted = _followed(course, random)
+    return Cost(
+        Stalls.joined([produce, unacknowledged]),
+        Stalls.joined([consume, uncommitted]),
+        recoveries,
+        ended.behind,
+    ), both
 
 
-def _by_topic(course: Course) -> _Topics:
-    topic = course.layout.topic[course.batch.partitions]
-    many = np.bincount(topic, minlength=len(course.layout.size))
+def _followed(course: Course, random: Random) -> tuple[Stalls, Stalls]:
+    """What waits at partitions of which a follower was lost: no client meets an error there.
+
+    A record is committed when all in-sync replicas have it, and the lost one is among them until
+    the controller has taken it out. That is before its leader would (replica.lag.time.max.ms). So
+    producers with acks=all wait, and consumers read no new record of any producer.
+    """
+    layout, batch = course.layout, course.batch
+    if not len(batch.followed):
+        return Stalls.joined([]), Stalls.joined([])
+    begin = batch.lost_at - batch.at
+    topics = _by_topic(layout, batch.followed)
+    group, place = _readers(layout.producers, topics)
+    members = (layout.producers.members * layout.producers.acks_all)[group]
+    of = layout.producers.at(np.repeat(group, members))
+    ends = course.spread.commits[np.repeat(place, members)]
+    sends = of.rate / (1 + of.rate * of.linger)
+    arrives = begin + random.random(len(ends)) / np.maximum(sends, 1e-12)
+    waits = arrives < ends
+    rates = of.rate[waits]
+    topic = layout.topic[batch.followed]
+    read = np.isin(topic, layout.consumers.topic)
+    window = np.maximum(course.spread.commits[read] - begin, 0)
+    return (
+        Stalls((ends - arrives)[waits], rates, 1 + rates * of.linger[waits]),
+        Stalls(window, layout.rate[topic[read]], np.zeros(len(window))),
+    )
+
+
+def _by_topic(layout: Layout, partitions: Ints) -> _Topics:
+    topic = layout.topic[partitions]
+    many = np.bincount(topic, minlength=len(layout.size))
     begin = np.concatenate([[0], np.cumsum(many)[:-1]])
     return _Topics(np.argsort(topic, kind="stable"), begin, many)
 
@@ -266,7 +301,7 @@ def _after_epoch(course: Course, one: Streams, first: Floats) -> Floats:
 
 
 def _readers(streams: Streams, topics: _Topics) -> tuple[Ints, Ints]:
-    """Return the pairs of a group and a move of its topic."""
+    """Return the pairs of a row of streams and a partition of its topic."""
     many = topics.many[streams.topic]
     group = np.repeat(np.arange(len(many)), many)
     number = np.arange(len(group)) - np.repeat(np.cumsum(many) - many, many)

@@ -1,7 +1,7 @@
 """Which leaders move when: an event as batches of moves."""
 
 from collections.abc import Iterator
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,8 @@ from leader_hints_report.simulation.fleet import (
 from leader_hints_report.simulation.layout import Layout, layout
 from leader_hints_report.simulation.parameters import Parameters
 
+_NONE: Final = np.empty(0, dtype=np.int64)
+
 
 class Batch(NamedTuple):
     """Moves that the controller decides together.
@@ -26,7 +28,8 @@ class Batch(NamedTuple):
     ``new`` leaders. ``alive``: the former leader still answers; else its connections break, and
     no error tells the client. ``lost_at``: when it was lost. ``epoch_before``: so much earlier the
     epoch rose under the former leader, as a reassignment has it; 0: it did not. ``started``: the
-    broker that has just been started, -1: none.
+    broker that has just been started, -1: none. ``followed``: partitions whose leader stays, of
+    which a lost broker is a follower.
     """
 
     at: float
@@ -37,6 +40,7 @@ class Batch(NamedTuple):
     lost_at: float = 0.0
     epoch_before: float = 0.0
     started: int = -1
+    followed: Ints = _NONE
 
 
 def batches(
@@ -138,9 +142,11 @@ def _lost(
     at = table.session_ms
     if event.kind == "controller_failover" and fleet.cluster.mode == "zookeeper":
         at += table.reload_ms * len(where.topic)
-    led = np.flatnonzero(np.isin(where.replicas[:, 0], lost))
+    has_lost = np.isin(where.replicas, lost)
+    led = np.flatnonzero(has_lost[:, 0])
+    followed = np.flatnonzero(has_lost[:, 1:].any(axis=1) & ~has_lost[:, 0])
     moves = _next_leaders(where, led, where.replicas[led, 0], lost=lost, at=at)
-    yield moves._replace(alive=False, lost_at=0.0)
+    yield moves._replace(alive=False, lost_at=0.0, followed=followed)
 
 
 def _next_leaders(

@@ -19,7 +19,8 @@ class Propagation(NamedTuple):
     refusal; ``serves``: when each new one serves, to clients
     whose records need no followers. ``follows``: from when on followers have what the new leader
     has. ``leaves``: when the first follower left the former one, which from then on shows no new
-    record to consumers. ``shows``: when the Metadata of each broker has the moves.
+    record to consumers. ``commits``: when the leaders of what a lost broker followed wait for it no
+    longer. ``shows``: when the Metadata of each broker has the moves.
     ``update_bytes``: of all UpdateMetadata.
     """
 
@@ -28,6 +29,7 @@ class Propagation(NamedTuple):
     serves: Floats
     follows: Floats
     leaves: Floats
+    commits: Floats
     shows: Floats
     update_bytes: float
 
@@ -61,7 +63,10 @@ def propagate(
     else:
         stops = refuses = np.full(len(serves), batch.lost_at - batch.at)
     follows, leaves = _followers(where, batch, replicas, acts, serves, table, random)
-    return Propagation(stops, refuses, serves, follows, leaves, shows, bytes_sent)
+    # The controller takes it out of their in-sync replicas with the same decision.
+    leader = where.replicas[batch.followed, 0]
+    commits = hears[leader] + random.random(len(leader)) * work[leader]
+    return Propagation(stops, refuses, serves, follows, leaves, commits, shows, bytes_sent)
 
 
 def _lognormal(random: Random, median: float, spread: float, count: int) -> Floats:

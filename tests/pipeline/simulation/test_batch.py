@@ -172,3 +172,32 @@ def test_without_a_back_off_newer_producers_wait_no_longer() -> None:
 
 def test_no_stalls_are_joined_to_none() -> None:
     assert len(Stalls.joined([]).lengths) == 0
+
+
+def test_what_a_lost_broker_followed_waits_for_acks_all_and_for_consumers() -> None:
+    loss = {"kind": "broker_loss"}
+    clients: list[dict[str, Any]] = [
+        {"name": "p", "role": "producer", "count": 2, "records_per_second": 1e4, "acks": "all"},
+        {"name": "c", "role": "consumer", "topics": ["t"]},
+    ]
+    one = [clients[0] | {"acks": "1"}, clients[1]]
+    course, of = _cost(clients=clients, event=loss)
+    _, alone = _cost(clients=one, event=loss)
+
+    # Three replicas on three brokers: it has one of each partition, and leads a third of them.
+    led, followed = len(course.batch.partitions), len(course.batch.followed)
+    assert (led, followed) == (14, 28)
+    assert len(alone.produce.lengths) == 2 * led
+    assert len(of.produce.lengths) == 2 * (led + followed)
+    session = course.table.session_ms
+    assert of.produce.lengths[2 * led :] == pytest.approx(session, rel=0.1)
+
+    # Readers wait there for records of either: those of their topic.
+    topic = course.layout.topic[course.batch.followed]
+    assert len(alone.consume.lengths) - len(alone.produce.lengths) == led + sum(topic == 0)
+    assert alone.consume.lengths[-sum(topic == 0) :] == pytest.approx(session, rel=0.1)
+
+
+def test_a_move_has_nothing_wait_at_other_partitions() -> None:
+    course, _ = _cost(event={"kind": "reassignment"})
+    assert len(course.batch.followed) == 0

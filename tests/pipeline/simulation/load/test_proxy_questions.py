@@ -47,7 +47,7 @@ def _questions(
     shows = np.full(brokers, _LAST)
     shows[2] = _SHOWN
     old = np.zeros(partitions, np.int64)
-    spread = Propagation(none, none, none, none, none, shows, 0.0)
+    spread = Propagation(none, none, none, none, none, none, shows, 0.0)
     held = Holds(moved, none, np.full(partitions, until), np.full(partitions, settles))
     proxies = Proxies(layout(fleet), Parameters(), settle=settles)
     return proxies.questions(Batch(5000.0, moved, old, old + _NEW), spread, held)
