@@ -6,7 +6,7 @@ from typing import Final, NamedTuple
 from tests.world.clients import Client, Seen
 from tests.world.happenings import BUSY, CALM
 from tests.world.model.releases import PRODUCE
-from tests.world.model.truth import Alive, Leader, Term, Topic
+from tests.world.model.truth import Alive, Deleted, Leader, Term, Topic
 from tests.world.product import DEADLINE, KRAFT_DEADLINE, LAG, POLL, SHARED, Proxy
 from tests.world.progress import Nearby, Twin, behind
 from tests.world.rack_readers import RACKS, Naming
@@ -156,9 +156,11 @@ def hint_is_not_known_to_be_over(lived: Lived) -> Found:
     world = lived.world
     for seen, text in _hints(world):
         refusal = world.refusals[seen.request][seen.name, seen.place[1]]
-        terms = world.truth.terms(seen.name, seen.place[1])
-        incarnations = {term.incarnation for term in terms if term.since <= seen.at}
-        if len(incarnations) > 1 or seen.at >= world.swapped_at >= 0.0:
+        deleted = any(
+            isinstance(record, Deleted) and record.name == seen.name and at <= seen.at
+            for at, record in world.truth.log
+        )
+        if deleted or seen.at >= world.swapped_at >= 0.0:
             continue
         known = world.higher_known_at(seen, refusal)
         if known < seen.at - _STALE - world.profile.latency:
