@@ -297,7 +297,7 @@ def test_what_once_broke_a_rule_breaks_none(seed: int) -> None:
 
 
 def test_workers_that_were_stopped_give_no_old_hints() -> None:
-    lives = [live(WORKERS_STOP_FROM + number) for number in range(50, 54)]
+    lives = [live(WORKERS_STOP_FROM + number) for number in range(304, 308)]
     assert any(proxy.stops for life in lives for proxy in life.lived.world.proxies)
     assert not any(life.broken for life in lives)
 
