@@ -93,9 +93,10 @@ def fleet_from(
     if not clients:
         raise PipelineError("--journal: it has errors of no known client of a topic that had moves")
     sizes, gaps = _batches(moves)
+    brokers = max(2, len(_nodes(moves)))
     document: dict[str, Any] = {
-        "cluster": {"brokers": max(2, len(_nodes(moves)))},
-        "topics": _topics(moves),
+        "cluster": {"brokers": brokers},
+        "topics": [{**one, "replication": min(_REPLICAS, brokers)} for one in _topics(moves)],
         "clients": clients,
         "event": {
             "kind": "reassignment",
@@ -107,10 +108,6 @@ def fleet_from(
     }
     partitions = sum(topic["partitions"] for topic in document["topics"])
     document["event"]["partitions"] = min(document["event"]["partitions"], partitions)
-    document["topics"] = [
-        {**topic, "replication": min(_REPLICAS, document["cluster"]["brokers"])}
-        for topic in document["topics"]
-    ]
     make_fleet(document, "--journal")
     document = assumed.over(document)
     make_fleet(assumed.with_event(document), "--assume")
