@@ -114,7 +114,7 @@ def cost(course: Course, random: Random) -> tuple[Cost, Met]:
     producers, ended = _produce(course, topics, random)
     lengths = ended.at - ended.pairs.arrives
     rates = producers.rate[ended.pairs.row]
-    produce = Stalls(lengths, rates, 1 + rates * producers.linger[ended.pairs.row])
+    produce = Stalls(lengths, rates, producers.gathered[ended.pairs.row])
     consume, recoveries, met = _consume(course, topics, ended, produce, random)
     both = Met(
         ended.met.counts.plus(met.counts),
@@ -146,15 +146,13 @@ def _followed(course: Course, random: Random) -> tuple[Stalls, Stalls]:
     members = (layout.producers.members * layout.producers.acks_all)[group]
     of = layout.producers.at(np.repeat(group, members))
     ends = course.spread.commits[np.repeat(place, members)]
-    sends = of.rate / (1 + of.rate * of.linger)
-    arrives = begin + random.random(len(ends)) / np.maximum(sends, 1e-12)
+    arrives = begin + random.random(len(ends)) / np.maximum(of.sends, 1e-12)
     waits = arrives < ends
-    rates = of.rate[waits]
     topic = layout.topic[batch.followed]
     read = np.isin(topic, layout.consumers.topic)
     window = np.maximum(course.spread.commits[read] - begin, 0)
     return (
-        Stalls((ends - arrives)[waits], rates, 1 + rates * of.linger[waits]),
+        Stalls((ends - arrives)[waits], of.rate[waits], of.gathered[waits]),
         Stalls(window, layout.rate[topic[read]], np.zeros(len(window))),
     )
 
@@ -176,16 +174,15 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     move = topics.order[begin + within]
     # What a client sends to the moved partitions comes evenly: to each a record, or what has
     # gathered while it lingered from the first one on.
-    sends = of.rate / (1 + of.rate * of.linger)
-    gap = 1 / np.maximum(sends * many, 1e-12)
+    gap = 1 / np.maximum(of.sends * many, 1e-12)
     arrives = course.spread.stops[move] + random.random(len(rows)) * gap
     # Without a record for so long it has asked for Metadata anyway, and meets no error.
     meets = np.flatnonzero(arrives - course.spread.stops[move] < table.metadata_age_ms)
-    of, within, sends = of.at(meets), within[meets], sends[meets]
+    of, within = of.at(meets), within[meets]
     first = _Pairs(np.arange(len(meets)), move[meets], arrives[meets])
     held = _held(course, first, of.produce_hints, random)
     known = _known(course, of, held.until, of.backoff, of.refresh, random)
-    others = _others(course, topics, of, first, within, sends, known.at, random)
+    others = _others(course, topics, of, first, within, known.at, random)
     held = _both(held, _held(course, others, of.produce_hints[others.row], random))
     pairs = joined(first, others)
     its = of.at(pairs.row)
@@ -215,12 +212,11 @@ def _others(
     of: Streams,
     first: _Pairs,
     within: Ints,
-    sends: Floats,
     known: Floats,
     random: Random,
 ) -> _Pairs:
     """Return the other partitions to which a client sends before it knows of the moves."""
-    others = np.maximum(topics.many[of.topic] - 1, 0)
+    others, sends = np.maximum(topics.many[of.topic] - 1, 0), of.sends
     meets = -np.expm1(-sends * np.maximum(known - first.arrives, 0))
     chosen = random.binomial(others, meets)
     row = np.repeat(np.arange(len(others)), chosen)

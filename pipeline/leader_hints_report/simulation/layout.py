@@ -41,6 +41,17 @@ class Streams:
     java: Bools
     linger: Floats
 
+    @property
+    def gathered(self) -> Floats:
+        """Records that one client sends to one partition at once: one, and what came while it
+        lingered."""
+        return 1 + self.rate * self.linger
+
+    @property
+    def sends(self) -> Floats:
+        """How often in a millisecond one client sends to one partition."""
+        return self.rate / self.gathered
+
     def at(self, rows: Ints) -> "Streams":
         """Return some rows."""
         columns = {column.name: getattr(self, column.name)[rows] for column in fields(self)}
