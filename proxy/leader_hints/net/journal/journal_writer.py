@@ -7,7 +7,7 @@ full: events are dropped then, and a gap line says which, as soon as there is ro
 """
 
 import json
-from collections import OrderedDict
+from collections import deque
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import NamedTuple
@@ -88,8 +88,8 @@ class JournalWriter:
         self._in_thread = in_thread
         self._lines = LineBuffer(buffer_bytes)
         self._gap: _Gap | None = None
-        #: Those that were written, by the numbers of their lines.
-        self._gaps: OrderedDict[int, _Gap] = OrderedDict()
+        #: Those that were written, with the numbers of their lines.
+        self._gaps: deque[tuple[int, _Gap]] = deque(maxlen=_MOST_GAPS)
         self._trouble: str | None = None
         self._ending = False
         self._some = trio.Event()
@@ -191,7 +191,7 @@ class JournalWriter:
         self._report_gap()
         first, last = (json.loads(line)["seq"] for line in (error.first, error.last))
         lost = _Gap(first, last, str(error))
-        gaps = [gap for number, gap in self._gaps.items() if first <= number <= last]
+        gaps = [gap for number, gap in self._gaps if first <= number <= last]
         # What was dropped between the lines has been counted.
         between = sum(gap.events for gap in gaps if gap.first >= first)
         self._counters.dropped += lost.events - between
@@ -240,9 +240,7 @@ class JournalWriter:
             self._write_gap(gap)
 
     def _write_gap(self, gap: _Gap) -> None:
-        self._gaps[self._journal.next_number] = gap
-        if len(self._gaps) > _MOST_GAPS:
-            self._gaps.popitem(last=False)
+        self._gaps.append((self._journal.next_number, gap))
         self._push(self._journal.gap(*gap))
 
     def _fail(self, reason: str) -> None:
