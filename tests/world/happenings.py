@@ -1,7 +1,7 @@
 """What befalls a world: drawn from its seed as a list, of which any part can be left out."""
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, NamedTuple
@@ -323,9 +323,7 @@ def _worker_ends(seed: int) -> Iterator[Happening]:
     draw = random.Random(f"{seed} worker ends")
     if WORKERS_END_FROM <= seed < RACKS_FROM:
         for _ in range(draw.choice([1, 2, 4])):
-            at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.1, 0.3, 1.5])
-            node, number = draw.choice(NODES), draw.randint(0, 1)
-            yield Happening(round(at, 4), "worker", number, node, seconds)
+            yield _to_a_worker(draw, "worker", [0.1, 0.3, 1.5])
 
 
 def _worker_stops(seed: int) -> Iterator[Happening]:
@@ -333,11 +331,17 @@ def _worker_stops(seed: int) -> Iterator[Happening]:
     draw = random.Random(f"{seed} worker stops")
     if WORKERS_STOP_FROM <= seed < RACKS_FROM:
         for _ in range(draw.choice([1, 2, 4])):
-            at, seconds = draw.uniform(PEACE, UNTIL), draw.choice([0.05, 0.7, 1.5])
-            node, number = draw.choice(NODES), draw.randint(0, 1)
-            yield Happening(round(at, 4), "stop", number, node, seconds)
+            stop = _to_a_worker(draw, "stop", [0.05, 0.7, 1.5])
+            yield stop
             for after in (0.01, draw.choice([0.1, 0.5])) if draw.random() < 0.7 else ():
-                yield Happening(round(at + after, 4), "storm", 0, draw.choice(NODES))
+                yield Happening(round(stop.at + after, 4), "storm", 0, draw.choice(NODES))
+
+
+def _to_a_worker(draw: random.Random, kind: str, lasts: Sequence[float]) -> Happening:
+    """Draw when it happens to a worker, to which one, and for how many of these seconds."""
+    at, seconds = draw.uniform(PEACE, UNTIL), draw.choice(lasts)
+    node, number = draw.choice(NODES), draw.randint(0, 1)
+    return Happening(round(at, 4), kind, number, node, seconds)
 
 
 def _reassignments(seed: int) -> Iterator[Happening]:

@@ -542,9 +542,13 @@ class World:
         if self.proxies:
             self._begin_process(nodes)
 
+    def _has_process(self, address: int) -> bool:
+        """Whether a process has the route of an address now, where there are proxies."""
+        return address in self.profile.fronted and address not in self._absent
+
     def _end_worker(self, happening: Happening) -> None:
         address = happening.node
-        if address in self._absent or address not in self.profile.fronted:
+        if not self._has_process(address):
             return
         self.say(f"a worker of the proxy of {address} ends")
         if self.proxies:
@@ -554,7 +558,7 @@ class World:
 
     def _stop_worker(self, happening: Happening) -> None:
         address = happening.node
-        if address in self._absent or address not in self.profile.fronted:
+        if not self._has_process(address):
             return
         if self.proxies:
             self.say(
