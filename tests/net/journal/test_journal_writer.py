@@ -2,7 +2,8 @@
 
 import json
 import threading
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -90,6 +91,14 @@ class _Scene:
         )
         self.writer.begin("leader-hints", "1", "on")
 
+    @asynccontextmanager
+    async def writing(self) -> AsyncIterator[None]:
+        """Have it write meanwhile; it is cancelled then."""
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.writer.run)
+            yield
+            nursery.cancel_scope.cancel()
+
     def move(self, epoch: int) -> None:
         """Give it one event, which its epoch tells apart."""
         self.writer.take(
@@ -116,8 +125,7 @@ def _events(lines: list[Line]) -> list[str]:
 async def test_events_are_written_many_at_a_time(autojump_clock: trio.testing.MockClock) -> None:
     sink = _Sink()
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for epoch in range(1, 101):
             scene.move(epoch)
         await trio.sleep(1)
@@ -125,7 +133,6 @@ async def test_events_are_written_many_at_a_time(autojump_clock: trio.testing.Mo
         scene.move(101)
         await trio.sleep(1)
         assert len(sink.batches) == 2
-        nursery.cancel_scope.cancel()
     assert _moves(sink.lines) == list(range(1, 102))
     assert scene.counters == JournalCounters(written=103, dropped=0)
 
@@ -156,12 +163,10 @@ async def test_a_sink_without_anything_to_write_is_called_now_and_then(
 ) -> None:
     sink = _Sink()
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         await trio.sleep(60)
         assert 50 <= sink.calls <= 62
         assert len(sink.batches) == 1
-        nursery.cancel_scope.cancel()
 
 
 async def test_a_sink_that_fails_is_reported_once_and_loses_nothing(
@@ -170,8 +175,7 @@ async def test_a_sink_that_fails_is_reported_once_and_loses_nothing(
     sink = _Sink()
     sink.fault = _FULL
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for epoch in range(1, 11):
             scene.move(epoch)
             await trio.sleep(1)
@@ -180,7 +184,6 @@ async def test_a_sink_that_fails_is_reported_once_and_loses_nothing(
         sink.fault = None
         await trio.sleep(3)
         assert scene.told[1:] == [JournalWritten(dropped=0)]
-        nursery.cancel_scope.cancel()
     assert _moves(in_order(sink.lines)) == list(range(1, 11))
 
 
@@ -197,15 +200,13 @@ async def test_that_it_is_written_again_is_known_though_events_come_all_the_time
     scene = _Scene(sink, in_thread=slowly)
     failing = JournalFailing(reason="no space left on device")
     epoch = 0
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for fault in (_FULL, None, _FULL, None):
             sink.fault = fault
             for _ in range(500):
                 epoch += 1
                 scene.move(epoch)
                 await trio.sleep(0.01)
-        nursery.cancel_scope.cancel()
     assert scene.told == [failing, JournalWritten(dropped=0)] * 2
     assert _moves(in_order(sink.lines)) == list(range(1, epoch + 1))
 
@@ -217,12 +218,10 @@ async def test_whatever_a_sink_raises_the_process_goes_on(
     sink = _Sink()
     sink.fault = error
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         await trio.sleep(5)
         sink.fault = None
         await trio.sleep(5)
-        nursery.cancel_scope.cancel()
     assert scene.told[0] == JournalFailing(reason=str(error) or "RuntimeError")
     assert _events(sink.lines) == ["start", "stop"]
 
@@ -233,8 +232,7 @@ async def test_what_finds_no_room_is_dropped_and_told_as_a_gap(
     sink = _Sink()
     sink.fault = _FULL
     scene = _Scene(sink, buffer_bytes=2000)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         await trio.sleep(1)
         for epoch in range(1, 101):
             scene.move(epoch)
@@ -245,7 +243,6 @@ async def test_what_finds_no_room_is_dropped_and_told_as_a_gap(
         assert _events(sink.lines)[-1] == "gap"
         scene.move(101)
         await trio.sleep(1)
-        nursery.cancel_scope.cancel()
     lines = in_order(sink.lines)
     kept = 100 - scene.counters.dropped
     assert _moves(lines) == [*range(1, kept + 1), 101]
@@ -265,15 +262,13 @@ async def test_every_gap_is_whole_whatever_fits_between(
     sink = _Sink()
     scene = _Scene(sink, buffer_bytes=3000)
     epoch = 0
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for burst in (5, 50, 3, 200, 20, 1):
             for _ in range(burst):
                 epoch += 1
                 scene.move(epoch)
             await trio.sleep(0.05)
         await trio.sleep(1)
-        nursery.cancel_scope.cancel()
     lines = in_order(sink.lines)  # Numbers, gaps and all.
     assert _events(lines).count("gap") >= 2
     dropped = sum(line["dropped"] for line in lines if line["event"] == "gap")
@@ -285,12 +280,10 @@ async def test_every_gap_is_whole_whatever_fits_between(
 async def test_a_gap_at_the_end_is_told_too(autojump_clock: trio.testing.MockClock) -> None:
     sink = _Sink()
     scene = _Scene(sink, buffer_bytes=2000)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         await trio.sleep(1)
         for epoch in range(1, 101):
             scene.move(epoch)
-        nursery.cancel_scope.cancel()
     assert _events(in_order(sink.lines))[-2:] == ["gap", "stop"]
 
 
@@ -330,12 +323,10 @@ async def test_a_sink_that_comes_back_at_the_end_gets_all(
 async def test_large_amounts_go_in_pieces(autojump_clock: trio.testing.MockClock) -> None:
     sink = _Sink()
     scene = _Scene(sink, buffer_bytes=8 << 20)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for epoch in range(1, 20_001):
             scene.move(epoch)
         await trio.sleep(5)
-        nursery.cancel_scope.cancel()
     assert len(sink.batches) > 2
     assert all(sum(map(len, batch)) <= 1 << 20 for batch in sink.batches)
     written = [json.loads(line)["seq"] for batch in sink.batches for line in batch]
@@ -382,8 +373,7 @@ async def test_lines_that_the_sink_lost_are_reported_as_a_gap(
 
     sink = _Losing()
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for epoch in range(1, 4):
             scene.move(epoch)
         await trio.sleep(2)
@@ -397,7 +387,6 @@ async def test_lines_that_the_sink_lost_are_reported_as_a_gap(
             await trio.sleep(2)
         else:
             lost = 5  # The line for the end, too.
-        nursery.cancel_scope.cancel()
     gaps = [line for line in sink.lines if line["event"] == "gap"]
     assert [(gap["first_seq"], gap["last_seq"], gap["dropped"]) for gap in gaps] == [
         (0, lost - 1, lost)
@@ -416,8 +405,7 @@ async def test_lines_are_named_though_the_gap_for_them_was_lost_as_well(
     """As where a daemon of FUSE is restarted again and again."""
     sink = _Sink()
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         for epoch in range(1, 4):
             scene.move(epoch)
             await trio.sleep(2)
@@ -427,7 +415,6 @@ async def test_lines_are_named_though_the_gap_for_them_was_lost_as_well(
             sink.fault = None
             scene.writer.lose(10)
             await trio.sleep(3)
-        nursery.cancel_scope.cancel()
     written = {line["seq"] for line in sink.lines}
     gaps = [line for line in sink.lines if line["event"] == "gap"]
     missing = [seq for gap in gaps for seq in range(gap["first_seq"], gap["last_seq"] + 1)]
@@ -451,11 +438,9 @@ async def test_a_defect_of_the_writer_is_reported_and_the_same_lines_are_taken_u
         return oldest(lines, most_bytes)
 
     monkeypatch.setattr(LineBuffer, "oldest", once)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         scene.move(1)
         await trio.sleep(5)
-        nursery.cancel_scope.cancel()
     assert _events(in_order(sink.lines)) == ["start", "leader_change", "stop"]
     (failed,) = scene.told
     assert isinstance(failed, TaskFailed)
@@ -509,13 +494,11 @@ async def test_events_that_never_came_are_a_gap_at_once(
 ) -> None:
     sink = _Sink()
     scene = _Scene(sink)
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.writer.run)
+    async with scene.writing():
         scene.move(1)
         scene.writer.lose(3)
         scene.move(2)
         await trio.sleep(1)
-        nursery.cancel_scope.cancel()
     lines = in_order(sink.lines)
     assert _events(lines) == ["start", "leader_change", "gap", "leader_change", "stop"]
     assert lines[2]["dropped"] == scene.counters.dropped == 3
