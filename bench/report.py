@@ -27,12 +27,20 @@ def write_section(page: Path, name: str, text: str) -> None:
 
     :raises ValueError: the page has no such section.
     """
-    begin, end = f"<!-- {name}: written by make bench -->", f"<!-- {name}: end -->"
+    page.write_text(with_section(page, page.read_text(), name, text))
+
+
+def with_section(page: Path, whole: str, name: str, text: str, by: str = "make bench") -> str:
+    """Return the ``whole`` text of a page with another one in a section. ``by``: what writes it.
+
+    :raises ValueError: the page does not have that section once.
+    """
+    begin, end = f"<!-- {name}: written by {by} -->", f"<!-- {name}: end -->"
     pattern = re.compile(re.escape(begin) + ".*?" + re.escape(end), re.DOTALL)
-    replaced, count = pattern.subn(lambda _: f"{begin}\n\n{text}\n\n{end}", page.read_text())
+    replaced, count = pattern.subn(lambda _: f"{begin}\n\n{text}\n\n{end}", whole)
     if count != 1:
         raise ValueError(f"{page} must have the section {name!r} once, but has it {count} times")
-    page.write_text(replaced)
+    return replaced
 
 
 def target_table(verdicts: Iterable[Verdict], what: str = "figure") -> str:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from bench.report import with_section
 from leader_hints_report.simulation.document import client_table, parameter_table
 
 _TABLES = {"parameters": parameter_table, "clients": client_table}
@@ -11,8 +12,5 @@ def page(file: Path) -> str:
     """Return the page with the tables that the code has."""
     text = file.read_text(encoding="utf-8")
     for name, table in _TABLES.items():
-        begin, end = f"<!-- {name}: written by make docs -->", f"<!-- {name}: end -->"
-        before, _, rest = text.partition(begin)
-        _, _, after = rest.partition(end)
-        text = f"{before}{begin}\n\n{table()}\n\n{end}{after}"
+        text = with_section(file, text, name, table(), "make docs")
     return text

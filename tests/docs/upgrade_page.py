@@ -1,15 +1,13 @@
 """The table of refused versions in docs/deploy/kafka-4.md."""
 
-import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
 
+from bench.report import with_section
 from leader_hints.apis.keys import api_name
 from leader_hints.apis.oldest_versions import NEWEST_RELEASE, OLDEST_IN_4_0, RELEASES
 
-_BEGIN, _END = "<!-- refused: written by make docs -->", "<!-- refused: end -->"
-_SECTION = re.compile(re.escape(_BEGIN) + ".*?" + re.escape(_END), re.DOTALL)
 #: A release of Kafka whose sources have what is refused from one on.
 _TAGS: Final = {"4.0": "4.0.1", "4.1": "4.1.1"}
 _SOURCE: Final = (
@@ -20,8 +18,7 @@ _SOURCE: Final = (
 
 def page(file: Path) -> str:
     """Return the page with the table that the code has."""
-    table = "\n".join(_rows())
-    return _SECTION.sub(lambda _: f"{_BEGIN}\n\n{table}\n\n{_END}", file.read_text("utf-8"))
+    return with_section(file, file.read_text("utf-8"), "refused", "\n".join(_rows()), "make docs")
 
 
 def _rows() -> Iterator[str]:

@@ -3,14 +3,12 @@
 from collections.abc import Collection, Mapping
 from typing import Final
 
-from bench.report import table
+from bench.report import table, with_section
 from tests.harness.maven import ROOT
 from tests.readiness.roster import Client
 from tests.readiness.trial import AFTER, BEFORE, Outcome
 
 FILE: Final = ROOT / "docs" / "deploy" / "kafka-4.md"
-_BEGIN: Final = "<!-- tried: written by python -m tests.readiness -->"
-_END: Final = "<!-- tried: end -->"
 _SAYS: Final = {
     "refused": "will be refused",
     "in_part": "seen in part",
@@ -42,9 +40,8 @@ def render(
 def write(text: str) -> None:
     """Put the table into the page."""
     page = FILE.read_text(encoding="utf-8")
-    before, rest = page.split(_BEGIN)
-    _, after = rest.split(_END)
-    FILE.write_text(f"{before}{_BEGIN}\n\n{text}\n\n{_END}{after}", encoding="utf-8")
+    written = with_section(FILE, page, "tried", text, "python -m tests.readiness")
+    FILE.write_text(written, encoding="utf-8")
 
 
 def wrong(
