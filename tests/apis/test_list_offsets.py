@@ -36,21 +36,27 @@ def test_asks_for_the_start_of_each_partition_at_its_epoch(
 
 @given(entities(_ANSWER))
 def test_reads_each_partitions_error(answer: Entity) -> None:
-    raw, most = encode(answer), 100
-    assert list_offsets.read_errors(Reader(raw), most) == {
-        (topic.name, partition.partition_index): partition.error_code.value
+    raw = encode(answer)
+    errors = [
+        ((topic.name, partition.partition_index), partition.error_code.value)
         for topic in answer.topics
         for partition in topic.partitions
-    }
+    ]
+    # One may be named more than once here, and a topic have no partition.
+    asked = [
+        *(partition for partition, _ in errors),
+        *((topic.name, -1) for topic in answer.topics),
+    ]
+    assert list_offsets.read_errors(Reader(raw), asked) == dict(errors)
     for begun in prefixes(raw):
         with pytest.raises(Truncated):
-            list_offsets.read_errors(Reader(begun), most)
+            list_offsets.read_errors(Reader(begun), asked)
 
 
 @given(st.binary(max_size=80))
 def test_any_bytes_give_errors_or_a_wire_error(raw: bytes) -> None:
     with contextlib.suppress(WireError):
-        list_offsets.read_errors(Reader(raw), 5)
+        list_offsets.read_errors(Reader(raw), [("", 0)] * 5)
 
 
 @pytest.mark.parametrize(
@@ -62,4 +68,13 @@ def test_no_more_is_read_than_was_asked(topics: int, partitions: int) -> None:
     topic = b"\0\1t" + partitions.to_bytes(4, "big") + partitions * partition
     answer = Reader(bytes(4) + topics.to_bytes(4, "big") + topics * topic)
     with pytest.raises(Malformed):
-        list_offsets.read_errors(answer, 2)
+        list_offsets.read_errors(answer, [("t", 0), ("t", 1)])
+
+
+@pytest.mark.parametrize("other", [("u", 0), ("t", 1)], ids=["topic", "partition"])
+def test_what_nobody_asked_about_is_not_believed(other: tuple[str, int]) -> None:
+    answer = Reader(
+        bytes(4) + (1).to_bytes(4, "big") + b"\0\1t" + (1).to_bytes(4, "big") + bytes(26)
+    )
+    with pytest.raises(Malformed, match="nobody asked"):
+        list_offsets.read_errors(answer, [other])

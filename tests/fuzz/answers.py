@@ -25,10 +25,16 @@ class Answers:
         self._seed = seed
         chance = random.Random(seed)
         self._metadata = metadata_bodies(chance)
-        self._offsets = [
-            encode(by_chance.entity(response_type(2, list_offsets.VERSION), chance))
-            for _ in range(40)
+        offsets = [
+            by_chance.entity(response_type(2, list_offsets.VERSION), chance) for _ in range(40)
         ]
+        self._offsets = [encode(entity) for entity in offsets]
+        self._asked = {
+            (topic.name, partition.partition_index)
+            for entity in offsets
+            for topic in entity.topics
+            for partition in topic.partitions
+        }
         self._versions = [
             (version, versions_answer(version, 1, BROKERS["3.6"])) for version in range(4)
         ]
@@ -54,7 +60,7 @@ class Answers:
         assert len(view) <= topics * (_BEYOND + size), f"{len(view)} partitions of {size} bytes"
         offsets = chance.choice(self._offsets)
         with contextlib.suppress(WireError):
-            list_offsets.read_errors(Reader(mutated(offsets, [offsets], chance)), 1000)
+            list_offsets.read_errors(Reader(mutated(offsets, [offsets], chance)), self._asked)
         version, frame = chance.choice(self._versions)
         with contextlib.suppress(WireError):
             api_versions.read_ranges(Reader(mutated(frame, [frame], chance), 8), version)

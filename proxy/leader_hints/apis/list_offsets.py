@@ -7,7 +7,7 @@ the last one only when its followers have caught up.
 """
 
 import struct
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
@@ -35,23 +35,25 @@ def write_request_body(epochs: Mapping[Partition, int]) -> bytes:
     return b"".join(out)
 
 
-def read_errors(reader: Reader, asked: int) -> dict[Partition, int]:
+def read_errors(reader: Reader, asked: Collection[Partition]) -> dict[Partition, int]:
     """Return the error code of each partition; 0: the broker led it at the epoch asked.
 
-    ``asked``: about how many partitions the broker was asked.
+    ``asked``: the partitions that the broker was asked about.
 
-    :raises WireError: the response is not well formed, or has more than was asked.
+    :raises WireError: the response is not well formed, or has more than was asked, or another.
     """
     reader.int32()
     errors: dict[Partition, int] = {}
     read = 0
-    for _ in range(_at_most(asked, reader.array(6))):
+    for _ in range(_at_most(len(asked), reader.array(6))):
         topic, count = reader.string() or "", reader.array(_ANSWER.size)
-        read = _at_most(asked, read + count)
+        read = _at_most(len(asked), read + count)
         for _ in range(count):
             at = reader.at
             reader.skip(_ANSWER.size)
             partition, error = _ANSWER.unpack_from(reader.buffer, at)[:2]
+            if (topic, partition) not in asked:
+                raise Malformed("offsets of a partition that nobody asked about")
             errors[topic, partition] = error
     return errors
 

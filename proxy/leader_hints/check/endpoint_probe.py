@@ -201,7 +201,7 @@ async def _ask_leadership(
     epochs = {partition: leader.epoch for partition, leader in asked.items()}
     body = list_offsets.write_request_body(epochs)
     reader = await connection.ask(ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
-    return asked, list_offsets.read_errors(reader, len(epochs))
+    return asked, list_offsets.read_errors(reader, epochs)
 
 
 async def offered(connection: BrokerConnection, kind: ClientKind) -> dict[int, int]:

@@ -392,7 +392,7 @@ class BrokerPoller:
         body = list_offsets.write_request_body(epochs)
         reader = await self._answer(connection, ApiKey.LIST_OFFSETS, list_offsets.VERSION, body)
         self._listener.refreshed(Cause.LEADERSHIP, trio.current_time() - asked_at)
-        return list_offsets.read_errors(reader, len(epochs))
+        return list_offsets.read_errors(reader, epochs)
 
     async def _answer(
         self, connection: BrokerConnection, key: ApiKey, version: int, body: bytes
