@@ -14,7 +14,7 @@ from typing import Literal, Self
 from kio.schema.metadata.v9.request import MetadataRequest
 from kio.schema.metadata.v9.response import MetadataResponse
 
-from tests.harness import processes
+from tests.harness import class_archives, processes
 from tests.harness.connection import Address, BrokerConnection, joined
 from tests.harness.maven import Library, broker_library
 from tests.harness.ports import free_ports
@@ -182,6 +182,8 @@ class RealCluster:
     ) -> None:
         """``folder`` takes settings and logs; data goes to a memory file system where one is.
 
+        ``jvm_options``: without those that have brokers start quickly they are as operators run
+        them, for what measures them.
         ``apart``: clients get the brokers' own addresses, from 127.0.0.2 on, as where no proxy
         is advertised.
         ``places`` are the brokers' by their ids; ``quorum_host`` is where they find ZooKeeper.
@@ -203,6 +205,8 @@ class RealCluster:
         self._apart = apart
         self._overrides = dict(overrides or {})
         self._jvm_options = tuple(jvm_options)
+        self._quick_to_start = set(JVM_OPTIONS) <= set(jvm_options)
+        self._upgraded: set[int] = set()
         self._places = dict(places or {})
         self._quorum_host = quorum_host
         self._quorum_ports = free_ports(1 if mode == "zk" else brokers)
@@ -250,6 +254,8 @@ class RealCluster:
 
     def close(self) -> None:
         """Kill every process and remove the data; the logs stay."""
+        if self._quick_to_start:
+            self._write_class_archive()
         for server in self.servers:
             server.kill()
         shutil.rmtree(self._data, ignore_errors=True)
@@ -301,6 +307,7 @@ class RealCluster:
         """
         broker = self.brokers[node_id]
         broker.stop()
+        self._upgraded.add(node_id)
         self._set(node_id, overrides or {})
         self._wait_until_forgotten(node_id)
         broker.start(self._broker_argv(node_id, broker_library(version)))
@@ -337,6 +344,12 @@ class RealCluster:
                 for user, password in passwords.items()
             ]
             assert [command.wait(120) for command in commands] == [0] * len(commands)
+
+    def _write_class_archive(self) -> None:
+        for node_id, broker in self.brokers.items():
+            if broker.running and node_id not in self._upgraded:
+                class_archives.write(self._library, broker.pid)
+                return
 
     def _broker_argv(self, node_id: int, library: Library) -> list[str]:
         file = self._folder / f"broker-{node_id}.properties"
@@ -376,14 +389,16 @@ class RealCluster:
     def _java(
         self, main: str, *arguments: str, memory: str = "256m", library: Library | None = None
     ) -> list[str]:
+        library = library or self._library
         logging = [f"-Dorg.slf4j.simpleLogger.{key}={value}" for key, value in _LOGGING.items()]
         return [
             "java",
             f"-Xmx{memory}",
             *self._jvm_options,
+            *(class_archives.options(library) if self._quick_to_start else ()),
             *logging,
             "-cp",
-            (library or self._library).classpath,
+            library.classpath,
             main,
             *arguments,
         ]
