@@ -56,8 +56,8 @@ class _ByWhatIsShared(LoadScopeScheduling):  # type: ignore[misc]
         return next((path for path in _TOGETHER if nodeid.startswith(path)), nodeid)
 
     def _assign_work_unit(self, node: object) -> None:
-        # Files that start clusters of their own come first: a shared cluster stays up until its
-        # worker ends, and two clusters a worker are more than two cores can serve in time.
+        # Files that start clusters of their own come first: they take longest, and no worker should
+        # still have one to do when the others have ended.
         own = next((scope for scope in self.workqueue if scope.startswith("tests/real/")), None)
         if own is not None:
             self.workqueue.move_to_end(own, last=False)

@@ -1,11 +1,18 @@
 """What is built of sources once, also by several processes, and kept until they change."""
 
 import hashlib
+import platform
 import shutil
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from tests.harness.locks import exclusively
+
+
+def system() -> str:
+    """Return what names the system for which something is compiled, with its libraries."""
+    release = platform.freedesktop_os_release()
+    return f"{release['ID']}-{release.get('VERSION_ID', 'rolling')}-{platform.machine()}"
 
 
 def built(

@@ -12,6 +12,8 @@ ROOT = Path(__file__).resolve().parents[2]
 #: Of Python processes that tests start: this checkout, wherever its packages are installed from.
 PYTHONPATH = os.pathsep.join(str(ROOT / folder) for folder in (".", "proxy", "pipeline"))
 BUILD = ROOT / "build"
+#: Of the user and not of a checkout (XDG Base Directory Specification): what takes minutes to make.
+CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "kafka-leader-hints"
 
 _POM = """<project xmlns="http://maven.apache.org/POM/4.0.0">
   <modelVersion>4.0.0</modelVersion>

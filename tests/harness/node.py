@@ -8,9 +8,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness.built import built
+from tests.harness.built import built, system
 from tests.harness.clients import ClientProcess
-from tests.harness.maven import BUILD, ROOT
+from tests.harness.maven import BUILD, CACHE, ROOT
 
 _SOURCES = ROOT / "tests" / "node"
 #: A package of its own: it is compiled, which takes minutes.
@@ -31,7 +31,7 @@ def kafkajs_clients(folder: Path) -> ClientProcess:
 
 def confluent_clients(folder: Path) -> ClientProcess:
     """As :func:`node_clients`, of @confluentinc/kafka-javascript."""
-    return _clients(_install_confluent(), "confluent-kafka-javascript", folder)
+    return _clients(install_confluent(), "confluent-kafka-javascript", folder)
 
 
 def _clients(installed: Path, library: str, folder: Path) -> ClientProcess:
@@ -65,8 +65,9 @@ def install() -> Path:
     return _installed(_files(_SOURCES))
 
 
-def _install_confluent() -> Path:
-    """As :func:`install`; librdkafka and the part between it and Node are compiled.
+def install_confluent() -> Path:
+    """As :func:`install`, once on this machine: librdkafka and what is between it and Node are
+    compiled.
 
     The package would download them compiled, and else what they are linked with.
     """
@@ -89,6 +90,8 @@ def _installed(sources: Sequence[Path], *build: str) -> Path:
         if build:
             subprocess.run(build, cwd=folder, env=_to_compile(folder), check=True)
 
+    if build:
+        return built(CACHE / "node", sources, install_it, also=system())
     return built(BUILD / "node", sources, install_it)
 
 

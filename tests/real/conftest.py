@@ -1,5 +1,6 @@
 """Clusters and client processes that the tests of the real tier share."""
 
+import contextlib
 import itertools
 from collections import deque
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -32,6 +33,7 @@ from tests.real.names import (
     KERBEROS_24,
     KERBEROS_36,
     KRAFT_36,
+    KRAFT_41,
     OLD_JAVA,
     PLAIN_24,
     PLAIN_28,
@@ -57,6 +59,7 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),
     ZK_37: lambda folder: RealCluster("3.7.2", "zk", folder=folder),
+    KRAFT_41: BROKERS["4.1.1-kraft"].cluster,
     SASL_24: lambda folder: _with_sasl("2.4.1", "zk", folder),
     SASL_28: lambda folder: _with_sasl("2.8.2", "zk", folder),
     SASL_36: lambda folder: _with_sasl("3.6.2", "kraft", folder),
@@ -97,6 +100,31 @@ _STATE = "INFO logger - ["
 _LINE_LENGTH = 300
 _JUDGEMENT = "hints"
 _topic_numbers = itertools.count(1)
+
+
+class _Shared:
+    """The one cluster that runs for several tests, if there is one."""
+
+    def __init__(self) -> None:
+        self._name = ""
+        self._running = contextlib.ExitStack()
+        self._cluster: RealCluster | None = None
+
+    def cluster(self, name: str, folders: pytest.TempPathFactory) -> RealCluster:
+        """Return the cluster ``name``, started unless it runs."""
+        if self._cluster is None or name != self._name:
+            self.close()
+            cluster = _CLUSTERS[name](folders.mktemp(name))
+            self._name, self._cluster = name, self._running.enter_context(cluster)
+        return self._cluster
+
+    def close(self) -> None:
+        """Stop it."""
+        self._cluster = None
+        self._running.close()
+
+
+_shared = _Shared()
 
 
 @pytest.hookimpl(trylast=True)
@@ -177,16 +205,35 @@ def _tools() -> None:
         pytest.skip(missing)
 
 
-@pytest.fixture(scope="session")
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_teardown(
+    item: pytest.Item, nextitem: pytest.Item | None
+) -> Generator[None, object, object]:
+    """Stop the cluster of a test if the next one has another, or none.
+
+    Idle brokers take a tenth of a machine with two processors.
+    """
+    try:
+        return (yield)
+    finally:
+        if nextitem is None or _cluster_name(nextitem) != _cluster_name(item):
+            _shared.close()
+
+
+def pytest_sessionfinish() -> None:
+    """Stop it where the tests were interrupted."""
+    _shared.close()
+
+
+@pytest.fixture
 def cluster(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RealCluster]:
+) -> RealCluster:
     """The cluster that a test names as its parameter.
 
     pytest sorts the tests by it, so that each cluster is started once and one runs at a time.
     """
-    with _CLUSTERS[request.param](tmp_path_factory.mktemp(request.param)) as running:
-        yield running
+    return _shared.cluster(request.param, tmp_path_factory)
 
 
 @pytest.fixture

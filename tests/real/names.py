@@ -14,7 +14,9 @@ SASL_36 = "3.6-kraft-sasl"
 # Ask for Kerberos, or for a token.
 KERBEROS_24, KERBEROS_36 = "2.4-zk-kerberos", "3.6-kraft-kerberos"
 TLS_36 = "3.6-zk-tls"  # asks clients for certificates
-ZK_37 = "3.7-zk"  # gives hints itself
+# Give hints themselves.
+ZK_37 = "3.7-zk"
+KRAFT_41 = "4.1-kraft"
 # Their brokers advertise themselves, at addresses of their own.
 APART_24, APART_36, APART_39 = "apart-2.4-zk", "apart-3.6-zk", "apart-3.9-kraft"
 # Without a replica selector, and in no rack.
@@ -24,7 +26,20 @@ APART_SECURED = "apart-3.6-zk-sasl-ssl"  # ask for certificates and SASL, both a
 #: All of them, the longest first: some begin as others do.
 CLUSTERS = sorted(
     {
-        *(ZK_36, KRAFT_36, ZK_35, ZK_34, ZK_28, ZK_24, SASL_24, SASL_28, SASL_36, TLS_36, ZK_37),
+        *(
+            ZK_36,
+            KRAFT_36,
+            ZK_35,
+            ZK_34,
+            ZK_28,
+            ZK_24,
+            SASL_24,
+            SASL_28,
+            SASL_36,
+            TLS_36,
+            ZK_37,
+            KRAFT_41,
+        ),
         *(APART_24, APART_36, APART_39, APART_SECURED, PLAIN_24, PLAIN_28),
         *(KERBEROS_24, KERBEROS_36),
     },
@@ -52,6 +67,7 @@ __all__ = [
     "KERBEROS_24",
     "KERBEROS_36",
     "KRAFT_36",
+    "KRAFT_41",
     "OLD_JAVA",
     "PLAIN_24",
     "PLAIN_28",
