@@ -108,6 +108,21 @@ def test_what_kio_wrote_is_found_however_it_is_cut(
 
 
 @given(_ANSWERS, st.lists(st.integers(0, 600)))
+def test_what_is_of_no_interest_may_be_left_out(answer: Entity, cuts: list[int]) -> None:
+    scan = AnswerScan(type(answer).__api_key__, type(answer).__version__, successes=True)
+    found = []
+    for piece in _cut(response_frame(answer), cuts):
+        out = min(scan.passing, len(piece))
+        scan.passed(out)
+        rest = piece[out:]
+        while rest:
+            found += scan.advance(memoryview(rest))
+            rest = rest[len(rest) - scan.left :] if scan.left else b""
+    assert scan.done
+    assert found == _expected(answer, successes=True)
+
+
+@given(_ANSWERS, st.lists(st.integers(0, 600)))
 def test_what_is_too_much_for_one_go_is_found_in_the_next(answer: Entity, cuts: list[int]) -> None:
     with patch.object(response_scan, "_FOUND_AT_ONCE", 1):
         found = _scanned(type(answer), _cut(response_frame(answer), cuts), successes=True)

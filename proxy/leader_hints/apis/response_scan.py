@@ -162,6 +162,18 @@ class AnswerScan:
         self.done = False
         self.left = 0
 
+    @property
+    def passing(self) -> int:
+        """How many of the bytes that come next are of no interest, whatever they are.
+
+        They may be left out: then call :meth:`passed`.
+        """
+        return self._skip
+
+    def passed(self, size: int) -> None:
+        """Take note of ``size`` bytes, at most :attr:`passing`, that are not given."""
+        self._skip -= size
+
     def advance(self, piece: memoryview) -> list[Answered]:
         """Take the frame's next bytes, its size prefix first; return what they tell.
 

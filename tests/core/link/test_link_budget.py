@@ -177,6 +177,34 @@ def test_a_response_that_is_only_looked_at_is_not_kept_once_it_has_gone_on() -> 
     assert driven.budget.used == 0
 
 
+def test_records_of_a_response_that_is_only_looked_at_go_by_unread() -> None:
+    """They are most of what a consumer of several partitions gets."""
+    driven = Driven(route(), budget=Budget(1000, 1 << 22), buffer_size=1 << 18)
+    driven.up(fetch_request(16, 1, {(topic_id(1), partition): 3 for partition in range(4)}))
+    errors = [0, 0, 0, NOT_LEADER]
+    partitions = [(topic_id(1), i, error, bytes(300_000)) for i, error in enumerate(errors)]
+    answer = fetch_answer(16, 1, partitions)
+    flow, received, sent, at = driven.link.responses, 0, bytearray(), 0
+    while at < len(answer):
+        if (moved := min(flow.passing, len(answer) - at)) >= 1 << 16:
+            flow.passed(moved)
+            sent += answer[at : at + moved]
+            at += moved
+            continue
+        buffer = flow.buffer()
+        size = min(len(buffer), len(answer) - at)
+        buffer[:size] = answer[at : at + size]
+        received += size
+        sent += b"".join(flow.received(size))
+        at += size
+    assert sent == answer
+    assert [
+        e.answered.partition for e in driven.link.state.events if isinstance(e, HintMissed)
+    ] == [3]
+    # The first bytes, and little for each further partition.
+    assert received < (1 << 18) + 4 * (1 << 13)
+
+
 _SESSION = 9
 
 

@@ -46,6 +46,9 @@ _ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_
 _PROOFS = 2
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768
+#: Bytes of records behind which those of the next partition most likely are as many, and received
+#: there, with its head, where others may go by unread.
+_RECORDS, _PARTITION_HEAD = 65_536, 4096
 #: Bytes of a request that cost as much to read as an error does.
 _REQUEST = 1024
 
@@ -62,6 +65,7 @@ class ResponseFlow(Flow):
 
     __slots__ = (
         "_behind",
+        "_brief",
         "_exchanges",
         "_link",
         "_notes",
@@ -97,6 +101,8 @@ class ResponseFlow(Flow):
         self._steps: Steps[Pieces] | None = None
         #: What is reserved for what failed in it, until it is held.
         self._reserved = 0
+        #: Records have just gone by unread, and others stand behind the next partition's head.
+        self._brief = False
         self.held: Held | None = None
         self.unread = False
 
@@ -202,6 +208,7 @@ class ResponseFlow(Flow):
     def _rest_of_begun(self, data: memoryview) -> Pieces | None:
         """Go on with a frame that has begun; ``None`` if it ends in ``data``, and others follow."""
         end, size = self._skip, len(data)
+        self._brief = False
         if self._placing is not None:
             self._place(data[:end], self._placing.size - end)
         scan = self._passthrough
@@ -279,11 +286,23 @@ class ResponseFlow(Flow):
     @property
     def passing(self) -> int:
         """See :attr:`leader_hints.core.link.flow.Flow.passing`."""
-        if self._passthrough is not None or self._placing is not None:
+        if self._placing is not None or not (self._skip or self.opaque):
             return 0
-        if not (self._skip or self.opaque):
-            return 0
-        return super().passing
+        scan = self._passthrough
+        return super().passing if scan is None else min(super().passing, scan.passing)
+
+    def passed(self, size: int) -> None:
+        """See :meth:`leader_hints.core.link.flow.Flow.passed`."""
+        if self._passthrough is not None:
+            self._passthrough.passed(size)
+            self._brief = size >= _RECORDS
+        super().passed(size)
+
+    def buffer(self) -> memoryview:
+        """See :meth:`leader_hints.core.link.flow.Flow.buffer`."""
+        if self._brief and self._passthrough is not None and not self._carry:
+            return self._shared[:_PARTITION_HEAD]
+        return super().buffer()
 
     def flushed(self) -> None:
         """See :meth:`leader_hints.core.link.flow.Flow.flushed`: what is held has not been sent."""

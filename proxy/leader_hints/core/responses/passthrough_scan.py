@@ -65,6 +65,16 @@ class PassthroughScan:
         self.over = self._see(piece)
         return self.over
 
+    @property
+    def passing(self) -> int:
+        """As :attr:`leader_hints.apis.response_scan.AnswerScan.passing`, but for a last byte."""
+        return max(min(self._scan.passing, self._to_come - 1), 0)
+
+    def passed(self, size: int) -> None:
+        """Take note of ``size`` bytes, at most :attr:`passing`, that it does not see."""
+        self._scan.passed(size)
+        self._to_come -= size
+
     def see_rest(self, piece: memoryview) -> Steps[None]:
         """See what is left of a piece that it has seen, in steps."""
         while self.left:
