@@ -13,14 +13,34 @@ def _nodes(*nodes: int) -> bytes:
 
 def test_they_belong_to_the_epoch_with_which_they_were_reported() -> None:
     replicas = InSyncReplicas()
-    assert replicas.report(Led(1, 4, 7), _nodes(4, 5))
-    assert not replicas.report(Led(1, 4, 7), _nodes(4, 5))
+    assert replicas.report(Led(1, 4, 7), _nodes(4, 5), None)
+    assert not replicas.report(Led(1, 4, 7), _nodes(4, 5), None)
     assert replicas.at(1, 7) == (4, 5)
     assert replicas.at(1, 8) is None
     assert replicas.at(0, 7) is None
     assert replicas.at(2, 7) is None
-    assert replicas.report(Led(1, 4, 7), _nodes(4))
+    assert replicas.report(Led(1, 4, 7), _nodes(4), None)
     assert replicas.at(1, 7) == (4,)
+
+
+def test_what_the_leader_took_out_no_other_broker_brings_back() -> None:
+    """A broker that was cut off, and answered still, took itself for in sync."""
+    replicas = InSyncReplicas()
+    led = Led(0, 1, 7)
+    assert replicas.report(led, _nodes(1, 2, 3), 3)
+    assert replicas.report(led, _nodes(1, 2), 1)
+    for reporter in (3, None):
+        assert not replicas.report(led, _nodes(1, 2, 3), reporter)
+    assert replicas.at(0, 7) == (1, 2)
+    # Others may learn sooner than the leader is asked again.
+    assert replicas.report(led, _nodes(3, 1), 3)
+    assert replicas.at(0, 7) == (1,)
+    assert replicas.report(led, _nodes(1, 2, 3), 1)
+    assert replicas.at(0, 7) == (1, 2, 3)
+    # Of the next leader nothing is known before it reports.
+    assert replicas.report(Led(0, 2, 8), _nodes(2, 3), 3)
+    assert replicas.report(Led(0, 2, 8), _nodes(2, 1), 1)
+    assert replicas.at(0, 8) == (2, 1)
 
 
 def _learn(view: LeaderView, leader: int, epoch: int, *nodes: int) -> None:

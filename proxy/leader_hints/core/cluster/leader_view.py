@@ -225,7 +225,8 @@ class LeaderView:
                 elif poll:
                     moves += self._reports.restored(topic, led, broker.name)
             if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
-                self.in_sync_changes += topic.report_in_sync(led, answer.in_sync[number - 1])
+                nodes = answer.in_sync[number - 1]
+                self.in_sync_changes += topic.report_in_sync(led, nodes, broker.node)
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):

@@ -98,14 +98,14 @@ class TopicLeaders:
             return knows and now >= self.since + LAG
         return knows or now >= self.since + LAG
 
-    def report_in_sync(self, led: Led, nodes: bytes) -> bool:
+    def report_in_sync(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take the replicas in sync that a broker reports beside the known leader.
 
         Return whether they are new.
         """
         if self.in_sync is None:
             self.in_sync = InSyncReplicas()
-        return self.in_sync.report(led, nodes)
+        return self.in_sync.report(led, nodes, reporter)
 
     def leader(self, partition: int) -> Leader:
         """Return the known leader of a partition, with its epoch."""

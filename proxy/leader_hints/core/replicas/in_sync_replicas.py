@@ -2,6 +2,7 @@
 
 import struct
 from array import array
+from collections.abc import Iterator
 
 from leader_hints.apis.metadata import Led
 
@@ -13,26 +14,39 @@ class InSyncReplicas:
     """By partition: the node ids as Metadata has them, and the leader epoch that they belong to.
 
     What is in sync changes without a new epoch; what was reported last counts. At a new epoch
-    nothing is known until a broker reports it with that.
+    nothing is known until a broker reports it with that. The leader decides what is in sync: once
+    it has reported, others can only take out. A broker that is cut off takes itself for in sync.
     """
 
-    __slots__ = ("_epochs", "_nodes")
+    __slots__ = ("_by_leader", "_epochs", "_nodes")
 
     def __init__(self) -> None:
         self._epochs = array("i")
         self._nodes: list[bytes] = []
+        self._by_leader = bytearray()
 
-    def report(self, led: Led, nodes: bytes) -> bool:
-        """Take what a broker reports beside the leader that is known; return whether it is new."""
-        missing = led.partition + 1 - len(self._nodes)
+    def report(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
+        """Take what a broker reports beside the leader that is known; return whether it is new.
+
+        ``reporter``: the broker, where that is known.
+        """
+        partition = led.partition
+        missing = partition + 1 - len(self._nodes)
         if missing > 0:
             self._epochs.extend(_NONE * missing)
             self._nodes.extend([b""] * missing)
-        self._epochs[led.partition] = led.epoch
-        if self._nodes[led.partition] == nodes:
-            return False
-        self._nodes[led.partition] = nodes
-        return True
+            self._by_leader.extend(bytes(missing))
+        known = self._nodes[partition]
+        if reporter == led.leader:
+            self._by_leader[partition] = True
+        elif self._epochs[partition] != led.epoch:
+            self._by_leader[partition] = False
+        elif nodes != known and self._by_leader[partition]:
+            named = {*_each(nodes)}
+            nodes = b"".join(node for node in _each(known) if node in named)
+        self._epochs[partition] = led.epoch
+        self._nodes[partition] = nodes
+        return nodes != known
 
     def at(self, partition: int, epoch: int) -> tuple[int, ...] | None:
         """Return the nodes in sync at a leader epoch, ``None`` if they are not known."""
@@ -40,3 +54,7 @@ class InSyncReplicas:
             return None
         nodes = self._nodes[partition]
         return struct.unpack(f">{len(nodes) // _NODE}i", nodes)
+
+
+def _each(nodes: bytes) -> Iterator[bytes]:
+    return (nodes[at : at + _NODE] for at in range(0, len(nodes), _NODE))
