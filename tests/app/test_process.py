@@ -282,6 +282,31 @@ async def test_what_came_of_all_errors_is_in_the_journal_at_the_end(
     assert written[-1] == "stop"
 
 
+async def test_a_signal_ends_a_process_that_waits_for_the_one_before_it(
+    log: _Log, tmp_path: Path
+) -> None:
+    """Its end waited for a journal that nobody wrote yet."""
+    hangs = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    hangs.bind(str(tmp_path / "takeover"))
+    hangs.listen()
+    (tmp_path / "journal").mkdir()
+    settings = _settings(
+        (_ANY, Address("127.0.0.1", 1)),
+        takeover=str(tmp_path / "takeover"),
+        journal={"kind": "files", "path": str(tmp_path / "journal")},
+    )
+    with hangs:
+        async with trio.open_nursery() as nursery:
+            with trio.fail_after(_SECONDS):
+                nursery.start_soon(app.serve, settings)
+                # Its predecessor takes the connection, and says nothing.
+                connection, _ = await trio.to_thread.run_sync(hangs.accept)
+                os.kill(os.getpid(), signal.SIGTERM)
+                await _until(lambda: log.events("stopped"))
+        connection.close()
+    assert _journalled(tmp_path / "journal") == ["start", "stop"]
+
+
 @pytest.mark.parametrize("patience", [0, 600_000])
 async def test_with_synthetic_ids_nobody_is_let_in_before_brokers_were_asked(
     patience: int, log: _Log

@@ -215,6 +215,7 @@ def test_sigusr2_without_the_setting_changes_nothing(broker: _Broker, tmp_path: 
     [
         ("{}/none/takeover", "cannot listen on {}/none/takeover: no such file or directory"),
         ("{}/file", "cannot listen on {}/file: it is no socket"),
+        ("{}/file/takeover", "cannot listen on {}/file/takeover: not a directory"),
     ],
 )
 def test_a_path_that_cannot_be_is_refused(tmp_path: Path, path: str, error: str) -> None:
@@ -226,4 +227,5 @@ def test_a_path_that_cannot_be_is_refused(tmp_path: Path, path: str, error: str)
     )
     assert refused.returncode == 1
     assert error.format(tmp_path) in refused.stderr
+    assert "Traceback" not in refused.stderr
     assert (tmp_path / "file").read_text() == "precious"

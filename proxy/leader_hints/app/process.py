@@ -196,6 +196,9 @@ class _Process:
         parts.observers.emit(self._starting())
         workers = parts.workers.count if parts.workers is not None else 1
         _fit_to_descriptors(parts.joining.admission, workers, parts.observers.emit)
+        if parts.journal is not None:
+            # Before it waits for anything: the end waits until the journal is written.
+            nursery.start_soon(parts.journal.run)
         takes_over = self._takeover is not None and await self._takeover.begin()
         self._start_tasks(nursery)
         if not takes_over:
@@ -294,7 +297,6 @@ class _Process:
         nursery.start_soon(keep_up, "holds", parts.hold_timer.run, parts.pump.end_held)
         nursery.start_soon(parts.refresher.run)
         if parts.journal is not None:
-            nursery.start_soon(parts.journal.run)
             reporting = partial(report_clients, parts.table.routes, parts.observers.emit)
             nursery.start_soon(keep_up, "clients", reporting)
         ticking = partial(tick, parts.pump, parts.log.tick, parts.table.routes)

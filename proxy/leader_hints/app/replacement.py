@@ -1,6 +1,7 @@
 """Starts this program once more, so that it takes over.
 
-Tested in ``tests/cli/test_takeover.py``.
+Tested in ``tests/app/test_replacement.py`` and, with real processes, in
+``tests/cli/test_takeover.py``.
 """
 
 import subprocess  # this very program, as it was started  # nosec B404
@@ -33,8 +34,10 @@ class Replacement:
             self._runs = True
             try:
                 await self._run(self._replaced)
-            except OSError as error:
-                self._emit(TakeoverFailed(error=f"no new process can be started: {error.strerror}"))
+            except (OSError, RuntimeError) as error:
+                # Trio starts it in a thread, of which the system may have no more (RuntimeError).
+                reason = error.strerror if isinstance(error, OSError) else error
+                self._emit(TakeoverFailed(error=f"no new process can be started: {reason}"))
             finally:
                 self._runs = False
 

@@ -3,7 +3,7 @@
 import os
 import stat
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import trio
@@ -98,7 +98,9 @@ class Successors:
         """Be found no more; a successor that is not ready yet finds this process gone."""
         self._scope.cancel()
         self._listener.close()
-        self._aside.unlink(missing_ok=True)
+        # As it is where the folder was never there, or can be written to no more.
+        with suppress(OSError):
+            self._aside.unlink()
 
     async def _meet(self, connection: trio.socket.SocketType) -> None:
         try:
