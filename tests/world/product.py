@@ -855,6 +855,7 @@ def _known(route: Route) -> dict[str, object]:
     }
     if view is not None:
         known["topics"] = sorted((topic.name, topic.id) for topic in view.topics)
+        known["have ids"] = view.topics.have_ids
         known["hidden"] = bool(view.hidden), view.hidden.none
     return known
 

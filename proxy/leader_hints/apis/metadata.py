@@ -51,6 +51,8 @@ _TOPIC_MEMORY = 1024
 _PARTITION_MEMORY = 200
 
 ZERO_ID = bytes(16)
+#: In place of an id: the answer has none for any topic, so the topic may have one or not.
+UNTOLD_ID = b"?"
 #: A topic to ask for by name: whether it exists does not matter, only whether that may be known.
 #: Where all topics are asked for, brokers leave out silently what the asker may not see.
 ANY_TOPIC = "leader-hints-check"
@@ -65,7 +67,8 @@ class Led(NamedTuple):
 
 
 class TopicMetadata(NamedTuple):
-    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids.
+    """One topic of an answer. ``id`` is all zeros where the cluster has no topic ids; for those who
+    read what others asked for it may be :data:`UNTOLD_ID`.
 
     ``in_sync``: of each partition the node ids of the replicas in sync, four bytes each, where they
     were asked for.

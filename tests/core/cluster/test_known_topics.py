@@ -1,6 +1,6 @@
 import pytest
 
-from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
+from leader_hints.apis.metadata import UNTOLD_ID, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
@@ -291,6 +291,51 @@ def test_all_topics_are_forgotten_in_short_steps() -> None:
     assert (len(view), [*view.topics], [*view.topics.names]) == (0, [], [])
     assert view.moved_at("t", 3999) is None
     assert view.topics.name(synthetic_id("cluster", "t")) is None
+
+
+# Answers that have no ids for any topic.
+
+
+def test_a_topic_in_an_answer_without_ids_takes_no_ids_from_the_cluster() -> None:
+    """A client of Java 2.7 asks for it. New links got no Fetch by ids until the next poll, in front
+    of 2.8 and 3.0, and that for as long as they lived."""
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+
+    view.learn(answer({0: (1, 0)}, name="new", topic=UNTOLD_ID), 1)
+
+    assert view.topics.have_ids
+    assert view.leader("new", 0) == Leader(1, 0)
+
+    view.learn(answer({0: (2, 1)}, name="new", topic=topic_id(2)), 1)
+    assert view.topics.have_ids
+    assert view.leader(topic_id(2), 0) == Leader(2, 1)
+
+
+def test_a_topic_without_an_id_is_one_as_soon_as_an_answer_can_tell() -> None:
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    view.learn(answer({0: (1, 0)}, name="new", topic=UNTOLD_ID), 1)
+
+    view.learn(answer({0: (2, 1)}, name="new"), 1)
+
+    assert not view.topics.have_ids
+    assert view.leader("new", 0) == Leader(2, 1)
+    # It is told once, and not taken back.
+    view.learn(answer({0: (2, 1)}, name="new", topic=UNTOLD_ID), 1)
+    assert not view.topics.have_ids
+    view.topics.drop("new")
+    assert view.topics.have_ids
+
+
+def test_answers_without_ids_show_no_ids() -> None:
+    view = view_of({0: (1, 5)}, topic=UNTOLD_ID)
+    view.learn(answer({0: (1, 5)}, name="other"), 1, poll=True)
+    assert not view.topics.have_ids
+    # Nor do they take an id away.
+    view = view_of({0: (1, 5)}, topic=topic_id(1))
+    for _ in range(4):
+        view.learn(answer({0: (2, 6)}, topic=UNTOLD_ID), None)
+    assert view.topics.have_ids
+    assert view.leader(topic_id(1), 0) == Leader(1, 5)
 
 
 # Synthetic ids.

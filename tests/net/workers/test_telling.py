@@ -6,7 +6,7 @@ from itertools import count
 
 import pytest
 
-from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.apis.metadata import ANY_TOPIC, UNTOLD_ID, ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.cluster import Clusters
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -79,7 +79,7 @@ class _World:
         place = id(view), name
         if place not in self._ids or self._chance.random() < 0.3:
             # Recreated, perhaps by brokers of another release.
-            self._ids[place] = self._chance.choice([ZERO_ID, next(self._new_ids)])
+            self._ids[place] = self._chance.choice([ZERO_ID, UNTOLD_ID, next(self._new_ids)])
         view.learn(TopicMetadata(0, name, self._ids[place], (Led(0, 1, 5),)), 1)
 
     def _forget_topic(self, route: Route) -> None:
@@ -146,6 +146,7 @@ def _known(route: Route) -> dict[str, object]:
     }
     if view is not None:
         known["topics"] = {(topic.name, topic.id) for topic in view.topics}
+        known["have ids"] = view.topics.have_ids
         known["hidden"] = bool(view.hidden), view.hidden.none
         known["unknown"] = sorted(view.unknown_ids.lacking())
     return known

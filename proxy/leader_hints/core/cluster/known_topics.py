@@ -4,6 +4,10 @@ A topic is known by its id where there is one, since a topic that is recreated s
 again; a former id comes back only if two polls in a row of one broker report it. Without ids
 (clusters before 2.8), a topic is forgotten when it is reported absent.
 
+Clients older than Java 2.8 ask for Metadata that has no ids (up to v9), in front of any broker. A
+topic that only such an answer has named is known by its name, and does not count as one without an
+id where others have ids.
+
 A synthetic id does not distinguish a topic from another of its name: it leads to the name. A topic
 that is reported with one counts as reported without an id.
 """
@@ -15,7 +19,7 @@ from typing import Protocol
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
-from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.apis.metadata import UNTOLD_ID, ZERO_ID, TopicMetadata
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
@@ -42,7 +46,7 @@ class TopicFollower(Protocol):
     """Follows which topics there are, for links in other processes."""
 
     def added(self, name: str, topic_id: bytes) -> None:
-        """Take a topic that is known from now on; without an id it is ``b""``."""
+        """Take a topic that is known from now on, with its :meth:`KnownTopics.told_id`."""
 
     def forgotten(self, name: str) -> None:
         """Take it that a topic is forgotten."""
@@ -80,6 +84,8 @@ class KnownTopics:
         self._on_forgotten = on_forgotten
         self._clock = clock
         self._with_ids = 0
+        #: Names of topics of which no answer has told whether they have ids, as others here do.
+        self._untold: set[str] = set()
         #: Names that topics with ids had which were forgotten, the last one last.
         self._former: OrderedDict[str, None] = OrderedDict()
         self._topics: dict[Topic, TopicLeaders] = {}
@@ -96,8 +102,11 @@ class KnownTopics:
 
     @property
     def have_ids(self) -> bool:
-        """Whether the cluster has topic ids: all topics known, and at least one, have one."""
-        return 0 < self._with_ids == len(self._topics)
+        """Whether the cluster has topic ids: all topics known, and at least one, have one.
+
+        Those do not count of which that was not told.
+        """
+        return 0 < self._with_ids == len(self._topics) - len(self._untold)
 
     def get(self, topic: Topic) -> TopicLeaders | None:
         """Return a topic given by name or id, ``None`` where it is not known."""
@@ -119,6 +128,10 @@ class KnownTopics:
             return topic
         known = self._topics.get(topic)
         return known.name if known else self._synthetic_ids.get(topic)
+
+    def told_id(self, topic: TopicLeaders) -> bytes:
+        """Return a topic's id; ``b""``: it has none, ``UNTOLD_ID``: that was not told."""
+        return UNTOLD_ID if topic.name in self._untold else topic.id
 
     def aliases(self, topic: Topic) -> tuple[Topic, ...]:
         """Return all names and ids by which clients may give a topic, given by one of them."""
@@ -175,15 +188,19 @@ class KnownTopics:
             return None
         if answer.error and not answer.partitions:
             return None
-        none = answer.id in (ZERO_ID, synthetic_id(self._cluster_id, answer.name))
+        none = answer.id in (ZERO_ID, UNTOLD_ID, synthetic_id(self._cluster_id, answer.name))
         topic_id = _NO_ID if none else answer.id
         other = self._topics.get(topic_id)
         if other is not None and other is not known:
             # No broker that is right gives two topics one id.
             return None
+        untold = answer.id == UNTOLD_ID
         if known is None:
-            return self._add(answer.name, topic_id, (), source)
+            told = UNTOLD_ID if untold and self._with_ids else topic_id
+            return self._add(answer.name, told, (), source)
         if known.id == topic_id:
+            if known.name in self._untold and not untold:
+                self._has_no_id(known)
             known.reported_by(source.node, self._clock())
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
@@ -200,6 +217,12 @@ class KnownTopics:
         former = (*known.retired, known.id) if known.id and topic_id else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         return self._add(answer.name, topic_id, retired, source)
+
+    def _has_no_id(self, topic: TopicLeaders) -> None:
+        """Take it that a topic has no id, of which that was not told before."""
+        self._untold.remove(topic.name)
+        if self.follower is not None:
+            self.follower.added(topic.name, topic.id)
 
     def has(self, topic: TopicLeaders) -> bool:
         """Whether a topic is still known, and was neither forgotten nor recreated."""
@@ -250,9 +273,13 @@ class KnownTopics:
             yield
 
     def _add(
-        self, name: str, topic_id: bytes, retired: tuple[bytes, ...], source: Source
+        self, name: str, told_id: bytes, retired: tuple[bytes, ...], source: Source
     ) -> TopicLeaders:
         now = self._clock()
+        topic_id = told_id
+        if told_id == UNTOLD_ID:
+            self._untold.add(name)
+            topic_id = _NO_ID
         recreated = name in self._former
         made_up = self.learn_synthetic(name)
         topic = TopicLeaders(name, topic_id, retired, made_up, now, recreated=recreated)
@@ -262,7 +289,7 @@ class KnownTopics:
         self._with_ids += bool(topic_id)
         self._keys[name] = topic.key
         if self.follower is not None:
-            self.follower.added(name, topic_id)
+            self.follower.added(name, told_id)
         return topic
 
     def _forget(self, topic: TopicLeaders) -> None:
@@ -270,6 +297,7 @@ class KnownTopics:
         self._changes.add(topic.aliases)
         self.partitions -= len(topic.leaders)
         self._with_ids -= bool(topic.id)
+        self._untold.discard(topic.name)
         self._topics.pop(topic.key, None)
         self._keys.pop(topic.name, None)
         if self.follower is not None:

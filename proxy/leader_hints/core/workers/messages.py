@@ -80,7 +80,9 @@ class ModeSet:
 
 @dataclass(frozen=True, slots=True)
 class TopicsAdded:
-    """Topics that are known, by name, each with its id; without one it is empty."""
+    """Topics that are known, by name, each with its id: see
+    :meth:`leader_hints.core.cluster.known_topics.KnownTopics.told_id`.
+    """
 
     cluster: str
     topics: tuple[tuple[str, bytes], ...]

@@ -313,9 +313,10 @@ class BrokerAnswers:
             answer = metadata.read_response(reader, version, before, in_sync=self._in_sync)
             if not answer.tells or self._is_contradicted(route, answer.cluster_id):
                 return
-            view, node = self._place(route, answer).view, route.broker.proved_node
+            view = self._place(route, answer).view
+            source = Source(route.broker.proved_node, route.name)
             self._passed[route.name] = answer.brokers
-            for counts, learnt in _learning_in_passing(answer, view, Source(node, route.name)):
+            for counts, learnt in _learning_in_passing(answer, version, view, source):
                 left -= counts
                 moves += learnt
                 if left <= 0:
@@ -439,11 +440,14 @@ class BrokerAnswers:
 
 
 def _learning_in_passing(
-    answer: ClusterMetadata, view: LeaderView, source: Source
+    answer: ClusterMetadata, version: int, view: LeaderView, source: Source
 ) -> Iterator[tuple[int, list[LeaderChange]]]:
     """Have ``view`` take an answer, bit by bit: yield as how many partitions each counts, and its
     moves.
+
+    A client chose the version: that an older one has no ids says nothing of the cluster.
     """
+    untold = version < metadata.TOPIC_IDS_FROM
     for topic in answer.steps:
         yield _PASSING_READ if topic is None else _PASSING_TOPIC, []
         if topic is None:
@@ -451,7 +455,8 @@ def _learning_in_passing(
         for _ in view.dropping():
             yield _PASSING_AT_ONCE, []
         left = len(topic.partitions)
-        for moves in view.learning(topic, source.node, route=source.route):
+        told = topic._replace(id=metadata.UNTOLD_ID) if untold else topic
+        for moves in view.learning(told, source.node, route=source.route):
             taken = min(left, LEARNT_AT_ONCE)
             left -= taken
             yield taken + _PASSING_MOVED * len(moves), moves

@@ -194,7 +194,7 @@ def _of_broker(route: Route) -> Iterator[ToWorker]:
 def _of_view(view: LeaderView) -> Iterator[ToWorker | None]:
     cluster, topics = view.cluster_id, view.topics
     # Some may have been deleted or recreated since.
-    known = ((topic.name, topic.id) for topic in [*topics] if topics.has(topic))
+    known = ((topic.name, topics.told_id(topic)) for topic in [*topics] if topics.has(topic))
     for some in _parts(known):
         yield TopicsAdded(cluster, tuple(some))
     for number, name in enumerate([*topics.synthetic_names], 1):
