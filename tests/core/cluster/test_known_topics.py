@@ -319,7 +319,7 @@ def test_a_topic_without_an_id_is_one_as_soon_as_an_answer_can_tell() -> None:
 
     assert not view.topics.have_ids
     assert view.leader("new", 0) == Leader(2, 1)
-    # It is told once, and not taken back.
+    # What one answer has shown is not taken back.
     view.learn(answer({0: (2, 1)}, name="new", topic=UNTOLD_ID), 1)
     assert not view.topics.have_ids
     view.topics.drop("new")
