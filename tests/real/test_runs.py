@@ -16,7 +16,7 @@ from tests.runs.roster import RUNS, Run
 #: A cell of each kind. 3,000 partitions are in front of KRaft: a controller with ZooKeeper is busy
 #: for half a minute after their topic was deleted, and the next test would wait for it.
 _CELLS: Mapping[str, tuple[str, ...]] = {
-    ZK_36: (*("streams", "haproxy", "ipv6", "names", "chain", "large-records", "client-sarama"),),
+    ZK_36: ("streams", "haproxy", "ipv6", "names", "chain", "large-records", "client-sarama"),
     KRAFT_36: ("partitions", "client-rskafka-Rust"),
     ZK_28: ("mirror-maker", "client-kafka-go", "client-confluent-kafka-javascript"),
     ZK_24: ("client-kafkajs",),

@@ -130,7 +130,7 @@ def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument(
         "--compile",
         action="store_true",
-        help="only compile the clients that are compiled, some ten minutes once on a machine",
+        help="only compile the clients that are compiled, some four minutes once on a machine",
     )
     return parser.parse_args(arguments)
 

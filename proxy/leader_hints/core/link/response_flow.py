@@ -46,9 +46,8 @@ _ANSWERED_TO_ANYBODY = (ApiKey.API_VERSIONS, ApiKey.SASL_HANDSHAKE, ApiKey.SASL_
 _PROOFS = 2
 #: Bytes received at once where responses begin and are small; else as many as there is room for.
 _LITTLE_AT_ONCE = 32_768
-#: Bytes of records behind which those of the next partition most likely are as many, and received
-#: there, with its head, where others may go by unread.
-_RECORDS, _PARTITION_HEAD = 65_536, 4096
+#: Bytes received for a partition's head behind records that went by unread: behind it others may.
+_PARTITION_HEAD = 4096
 #: Bytes of a request that cost as much to read as an error does.
 _REQUEST = 1024
 
@@ -295,13 +294,15 @@ class ResponseFlow(Flow):
         """See :meth:`leader_hints.core.link.flow.Flow.passed`."""
         if self._passthrough is not None:
             self._passthrough.passed(size)
-            self._brief = size >= _RECORDS
+            self._brief = True
         super().passed(size)
 
     def buffer(self) -> memoryview:
         """See :meth:`leader_hints.core.link.flow.Flow.buffer`."""
-        if self._brief and self._passthrough is not None and not self._carry:
-            return self._shared[:_PARTITION_HEAD]
+        scan = self._passthrough
+        if self._brief and scan is not None and not self._carry:
+            # What is left of the records, and the head behind them.
+            return self._shared[: scan.passing + _PARTITION_HEAD]
         return super().buffer()
 
     def flushed(self) -> None:
