@@ -161,11 +161,12 @@ def test_a_request_with_a_very_long_field_is_not_recoded(release: str, asked: by
     assert link.state.traffic.raw["not understood"] == 1
 
 
-def _begun(budget: Budget, shared: memoryview, asked: bytes) -> Link:
+def _begun(budget: Budget, shared: memoryview, asked: bytes, number: int = 1) -> Link:
     """Return a link that has received a request, and begins to recode it."""
     on = route_before("2.6")
+    most = 1 << 30
     link = Link(
-        on, 1, shared, budget, Recovery([on]), largest_request=1 << 30, requests_in_flight=100
+        on, number, shared, budget, Recovery([on]), largest_request=most, requests_in_flight=100
     )
     flow, left = link.requests, asked
     while left:
@@ -185,7 +186,7 @@ def test_requests_that_are_recoded_at_the_same_time_take_little_memory(
     Nobody has authenticated their clients. Some of these are ``gone`` before the end. They are
     small, since requests take long while memory is traced.
     """
-    monkeypatch.setattr("leader_hints.core.link.budget._RECODED_AT_ONCE", 50_000)
+    monkeypatch.setattr("leader_hints.core.link.recoding_turns._AT_ONCE", 50_000)
     budget = Budget(1 << 22, 1 << 26)
     topics = write_uvarint(2001) + b"\3ab\1\0" * 2000
     asked = _frame(1, 12, struct.pack(">i", -1) + _FIXED + topics + topics + b"\1\0")
@@ -193,7 +194,7 @@ def test_requests_that_are_recoded_at_the_same_time_take_little_memory(
     taken, sent = [], []
     tracemalloc.start()
     try:
-        links = [_begun(budget, shared, asked) for _ in range(10)]
+        links = [_begun(budget, shared, asked, number) for number in range(10)]
         for link in links[:gone]:
             link.requests.resume()
             link.close()
@@ -209,7 +210,7 @@ def test_requests_that_are_recoded_at_the_same_time_take_little_memory(
     assert sent == [struct.pack(">hh", 1, 11)] * (10 - gone)
     for link in links[gone:]:
         link.close()
-    assert (budget.recoded, budget.used, budget.unauthenticated) == (0, 0, 0)
+    assert (budget.turns.recoded, budget.used, budget.unauthenticated) == (0, 0, 0)
 
 
 def test_a_link_without_a_turn_keeps_no_other_from_recoding() -> None:
@@ -219,7 +220,7 @@ def test_a_link_without_a_turn_keeps_no_other_from_recoding() -> None:
     asked = _frame(1, 12, struct.pack(">i", -1) + _FIXED + topics + b"\1\1\0")
     assert len(asked) > 1_000_000
     shared = memoryview(bytearray(1 << 20))
-    stuck, other = _begun(budget, shared, asked), _begun(budget, shared, asked)
+    stuck, other = (_begun(budget, shared, asked, number) for number in (1, 2))
     turns = 0
     while other.requests.unfinished and turns < 1_000:
         other.requests.resume()
@@ -228,7 +229,7 @@ def test_a_link_without_a_turn_keeps_no_other_from_recoding() -> None:
     assert stuck.requests.unfinished
     for link in (stuck, other):
         link.close()
-    assert (budget.recoded, budget.used) == (0, 0)
+    assert (budget.turns.recoded, budget.used) == (0, 0)
 
 
 def test_a_request_for_as_many_topics_as_any_broker_leads_is_recoded() -> None:

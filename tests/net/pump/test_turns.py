@@ -2,15 +2,20 @@
 
 import math
 import select
+import struct
 import time
 
 import pytest
 import trio
 
+from leader_hints.core.link import recoding_turns
 from leader_hints.net.pump import turns
+from tests.core.brokers import route_before
+from tests.core.samples import fetch_request
 from tests.net.rig import (
     Rig,
     opaque_route,
+    received,
     socket_pair,
 )
 
@@ -134,3 +139,31 @@ async def test_what_was_left_does_not_reach_the_present_owner_of_the_descriptor(
     rig.pump.step()
     rig.pump.step()
     assert [broker.recv(1), other.recv(1)] == [b"", b""]
+
+
+@pytest.mark.parametrize("gone", [False, True])
+def test_who_waits_until_requests_of_others_are_recoded_costs_no_turns(
+    monkeypatch: pytest.MonkeyPatch, *, gone: bool
+) -> None:
+    """With 2,500 that waited, the next step of any came after 2,500 looks that led nowhere.
+
+    ``gone``: the client that is served first has left.
+    """
+    monkeypatch.setattr(recoding_turns, "_AT_ONCE", 1)
+    rig = Rig()
+    clients = 20
+    asked = fetch_request(12, 1, {("t", partition): 1 for partition in range(1000)})
+    links = [rig.link(route_before("2.6")) for _ in range(clients)]
+    for link in links:
+        link.client.send(asked)
+    rig.pump.step()
+    if gone:
+        links[0].client.close()
+    served = []
+    while ready := rig.pump.step():
+        served.append(ready)
+    # Were those that wait looked at, it would be 340 for each client.
+    assert sum(served) < 60 * clients
+    kinds = {received(link.broker)[4:8] for link in links[gone:]}
+    assert kinds == {struct.pack(">hh", 1, 11)}
+    rig.close()

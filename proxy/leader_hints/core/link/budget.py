@@ -3,6 +3,7 @@
 from ipaddress import AddressValueError, IPv6Address
 
 from leader_hints.core.link.frame_memory import FrameMemory
+from leader_hints.core.link.recoding_turns import RecodingTurns
 from leader_hints.wire.steps import Steps, T
 
 #: Of the whole: what links may keep together whose broker has answered nothing yet, half of it for
@@ -10,9 +11,6 @@ from leader_hints.wire.steps import Steps, T
 #: them is there.
 _UNAUTHENTICATED = 1 / 2
 _LEAST_UNAUTHENTICATED = 1 << 23
-#: Bytes of requests of such links that are recoded at the same time, or one that is larger. Until
-#: that is done what was read of a request takes up to thirty times its bytes, in no budget.
-_RECODED_AT_ONCE = 1 << 20
 #: The part of the whole that copies of requests may take is one by this.
 _COPIES = 2
 #: The part of the whole that memory may be which is kept to be used again, one by this.
@@ -26,8 +24,8 @@ class Budget:
     kept for links that nobody has authenticated yet; see :class:`Account`. ``by_address``: the same
     by the clients' addresses. ``copied``: copies of requests, which thousands of consumers have
     under way all the time. They leave half of it for responses with errors: an error without a copy
-    may get its hint later, one that cannot be kept gets none. ``recoded``: requests of
-    unauthenticated links that are recoded now. ``memory``: what frames are gathered into.
+    may get its hint later, one that cannot be kept gets none. ``turns``: of unauthenticated links
+    whose requests are recoded. ``memory``: what frames are gathered into.
     """
 
     def __init__(self, per_link: int, total: int) -> None:
@@ -37,7 +35,7 @@ class Budget:
         self.unauthenticated = 0
         self.by_address: dict[str, int] = {}
         self.copied = 0
-        self.recoded = 0
+        self.turns = RecodingTurns(lambda _link: None)
         self.memory = FrameMemory(total // _UNUSED)
         self._most_copied = total // _COPIES
         self._share = max(int(total * _UNAUTHENTICATED), min(total, _LEAST_UNAUTHENTICATED))
@@ -73,22 +71,6 @@ class Budget:
         unauthenticated = self.unauthenticated + size
         return self.by_address.get(address, 0) + size <= self._share - unauthenticated
 
-    def in_turn(self, size: int, steps: Steps[T]) -> Steps[T]:
-        """Do the steps that recode a request of ``size`` bytes, once few others are recoded.
-
-        Not in the first turn: then what came before the request may still have to be sent, and a
-        link is given no turn before its broker has taken that. One that counts here always goes on.
-        """
-        yield
-        while self.recoded and self.recoded + size > _RECODED_AT_ONCE:
-            yield
-        self.recoded += size
-        try:
-            return (yield from steps)
-        finally:
-            # Also where the link ends meanwhile.
-            self.recoded -= size
-
     def note_unauthenticated(self, address: str, size: int) -> None:
         """Count what a link keeps that nobody has authenticated; ``size`` may be negative."""
         self.unauthenticated += size
@@ -108,11 +90,12 @@ class Account:
     they have. The first other answer ends that: see :meth:`trust`.
     """
 
-    __slots__ = ("_address", "_budget", "kept", "memory", "noted", "per_link", "trusted")
+    __slots__ = ("_address", "_budget", "_link", "kept", "memory", "noted", "per_link", "trusted")
 
-    def __init__(self, budget: Budget, address: str = "") -> None:
-        """``address``: HOST:PORT of the client, "" if it is not known."""
+    def __init__(self, budget: Budget, address: str = "", link: int = 0) -> None:
+        """``address``: HOST:PORT of the client, "" if it is not known. ``link``: its number."""
         self._budget = budget
+        self._link = link
         self._address = network_of(address)
         self.per_link = budget.per_link
         self.memory = budget.memory
@@ -173,8 +156,13 @@ class Account:
         self.give_back(size)
 
     def in_turn(self, size: int, steps: Steps[T]) -> Steps[T]:
-        """See :meth:`Budget.in_turn`: so only links that nobody has authenticated wait."""
-        return steps if self.trusted else self._budget.in_turn(size, steps)
+        """See :meth:`RecodingTurns.in_turn`: only links that nobody has authenticated wait."""
+        return steps if self.trusted else self._budget.turns.in_turn(self._link, size, steps)
+
+    @property
+    def waits_for_turn(self) -> bool:
+        """See :meth:`RecodingTurns.waits`."""
+        return self._budget.turns.waits(self._link)
 
     def trust(self) -> None:
         """Have the link share the whole budget from now on."""

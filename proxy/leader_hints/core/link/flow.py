@@ -131,6 +131,11 @@ class Flow(ABC):
         return [backlog] if self.opaque else self._walk(backlog)
 
     @property
+    def waits(self) -> bool:
+        """Whether :meth:`resume` leads nowhere before other links have gone on."""
+        return False
+
+    @property
     def passing(self) -> int:
         """How many of the bytes that come next go on as they come, whatever they are.
 

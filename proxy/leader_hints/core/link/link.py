@@ -38,7 +38,7 @@ class Link:
         opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
         self._takes_no_more = False
-        self._account = Account(budget, address)
+        self._account = Account(budget, address, number)
         if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
             self._account.trust()

@@ -94,6 +94,11 @@ class RequestFlow(Flow):
         self.unfinished = bool(self._backlog)
         return pieces
 
+    @property
+    def waits(self) -> bool:
+        """See :attr:`leader_hints.core.link.flow.Flow.waits`."""
+        return self._account.waits_for_turn
+
     def ended(self) -> Pieces:
         """See :meth:`leader_hints.core.link.flow.Flow.ended`."""
         self._link.client_ends()

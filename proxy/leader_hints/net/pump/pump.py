@@ -71,6 +71,7 @@ class Pump:
         self._queues = queues = SendQueues(self._shared, limits.queued_bytes, watched, reports)
         self._endings = Endings(self._pairs, watched, queues, hold_timer, reports, limits)
         self._relay = Relay(watched, queues, self._endings, hold_timer, reports)
+        budget.turns.on_turn = self._turn_came
 
     def adopt(
         self,
@@ -200,6 +201,11 @@ class Pump:
                 self._relay.release(pair, hints)
             except Exception as error:
                 self._endings.failed(pair, error)
+
+    def _turn_came(self, link: int) -> None:
+        pair = self._pairs.get(link)
+        if pair is not None:
+            self._watched.update(pair.client)
 
     async def run(self) -> None:
         """Serve all links until cancelled; then close them."""

@@ -24,7 +24,7 @@ class WatchedSides:
     def update(self, side: Side) -> None:
         """Have the poller report what this socket is to be used for now."""
         events = WRITE if side.queue else 0
-        if side.flow.unfinished and not side.peer.queue:
+        if side.flow.unfinished and not side.peer.queue and not side.flow.waits:
             # What is left goes on only where there is room for it.
             events |= DUE
         elif may_be_read(side):
