@@ -18,7 +18,7 @@ from tests.harness import class_archives, processes
 from tests.harness.connection import Address, BrokerConnection, joined
 from tests.harness.maven import Library, broker_library
 from tests.harness.ports import free_ports
-from tests.harness.waiting import until
+from tests.harness.waiting import TimedOutError, patience, until
 
 Mode = Literal["zk", "kraft"]
 Listeners = Literal["two", "single"]
@@ -30,6 +30,9 @@ SASL_PASSWORD = "secret"
 #: After so long a silence a broker is taken for dead, and its leaders move for good. A busy machine
 #: must not do that. ZooKeeper allows no more than 20 of its ticks.
 SESSION_MS = "18000"
+
+#: How long all brokers may take to start, three JVMs and more beside those of other tests.
+_START_S = 180.0
 
 # Any fixed one that does not begin with a dash, which StorageTool would read as an option.
 _KRAFT_CLUSTER_ID = "MkU3OEVBNTcwNTJENDM2Qg"
@@ -366,7 +369,12 @@ class RealCluster:
             self._format()
         for server in self.servers:
             server.start()
-        self.wait_until_ready()
+        try:
+            with patience(_START_S):
+                self.wait_until_ready()
+        except TimedOutError as late:
+            tails = (f"{server.name}:\n{server.log_tail(20)}" for server in self.servers)
+            raise TimedOutError("\n".join((str(late), *tails))) from late
 
     def _sees_all(self, broker: Broker) -> bool:
         self.check()
