@@ -38,7 +38,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.sessions.fetch_sessions import FetchSessions
-from leader_hints.core.workers.codec import decode, encode
+from leader_hints.core.workers.codec import bytes_of, decode
 from leader_hints.core.workers.messages import FromWorker, LinkBegan, Message, ToWorker
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
@@ -567,11 +567,11 @@ class _Lagging:
         self._sent = 0
         self._last = 0.0
 
-    def send(self, message: Message) -> None:
+    def send(self, message: Message | bytes) -> None:
         self._sent += 1
         lag = _LAGS[self._sent % len(_LAGS)]
         self._last = max(self._last, self.schedule.now + lag)
-        self.schedule.at(self._last, self._come, encode(message))
+        self.schedule.at(self._last, self._come, bytes_of(message))
 
     def _come(self, data: bytes) -> None:
         self._take(decode(data))
@@ -599,7 +599,7 @@ class _Elsewhere:
         self._parent = side
         back, forth = _Lagging(network, self._said), _Lagging(network, self._told)
 
-        def told(message: ToWorker, sock: socket.socket | None) -> None:
+        def told(message: ToWorker | bytes, sock: socket.socket | None) -> None:
             forth.send(message)
 
         self._worker = Worker(number, told)

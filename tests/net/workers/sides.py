@@ -16,7 +16,7 @@ from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.plan import plan_for
-from leader_hints.core.workers.codec import decode, encode
+from leader_hints.core.workers.codec import bytes_of, decode
 from leader_hints.core.workers.messages import FromWorker, LinkBegan, Message, ToWorker
 from leader_hints.net.brokers.reachability import Reachability
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -131,8 +131,8 @@ class Seat:
         self.worker = Worker(number, lambda message, sock: self._note(self._told)(message))
         self.joining = hall.side.joining(self.worker)
 
-    def _note(self, queue: deque[bytes]) -> Callable[[Message], None]:
-        return lambda message: queue.append(encode(message))
+    def _note(self, queue: deque[bytes]) -> Callable[[Message | bytes], None]:
+        return lambda message: queue.append(bytes_of(message))
 
     @property
     def waiting(self) -> list[Message]:
@@ -141,7 +141,7 @@ class Seat:
 
     def say(self, message: FromWorker) -> None:
         """Say something that the rest of a worker would."""
-        self._said.append(encode(message))
+        self._said.append(bytes_of(message))
 
     def deliver(self) -> bool:
         """Have what was said and told taken; return whether there was anything."""

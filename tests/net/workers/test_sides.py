@@ -32,6 +32,7 @@ from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.core.versions.plan import plan_for
+from leader_hints.core.workers.codec import encode
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
     BrokerFails,
@@ -44,6 +45,7 @@ from leader_hints.core.workers.messages import (
     IdWithheld,
     LinkEnded,
     LoadReported,
+    ModeSet,
     ReportAsked,
     TopicsAdded,
 )
@@ -417,6 +419,20 @@ async def test_a_worker_that_begins_is_sent_what_is_known_in_short_steps() -> No
     worker = Worker(1, lambda message, sock: None)
     hall.side.telling.flush()
     assert most_lines(hall.side.joining(worker)) < 15_000
+
+
+async def test_what_all_workers_get_is_encoded_once() -> None:
+    """To make its bytes costs most, and was done for each of them."""
+    hall = _hall()
+    workers = 32
+    for number in range(workers):
+        worker = Worker(number, lambda message, sock: None)
+        for _ in hall.side.joining(worker):
+            pass
+    switch = hall.side.telling.switched
+    switch(hall.route)
+    once = lines_of(lambda: encode(ModeSet("r", Mode.ON, raised=True)))
+    assert lines_of(lambda: switch(hall.route)) < once + 5 * workers + 20
 
 
 async def test_the_end_of_a_link_costs_the_same_however_many_are_held(

@@ -40,6 +40,11 @@ def encode(message: Message) -> bytes:
     return _ENCODER.encode([kind.__name__, *_form(kind).write(message)]).encode()
 
 
+def bytes_of(message: Message | bytes) -> bytes:
+    """Return the bytes of a message, or what was made of one that many processes get."""
+    return message if isinstance(message, bytes) else encode(message)
+
+
 def decode(data: bytes) -> Message:
     """Return the message of some bytes.
 

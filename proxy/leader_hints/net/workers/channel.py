@@ -16,7 +16,7 @@ from typing import Final
 
 import trio
 
-from leader_hints.core.workers.codec import decode, encode
+from leader_hints.core.workers.codec import bytes_of, decode
 from leader_hints.core.workers.messages import WITH_SOCKET, Message
 
 _LENGTH: Final = struct.Struct(">I")
@@ -57,9 +57,12 @@ class Channel:
         self.queued = 0
         self.over = self.hangs = False
 
-    def send(self, message: Message, sock: socket.socket | None = None) -> None:
-        """Send a message, now or when the other process takes it; ``sock`` is closed here then."""
-        data = encode(message)
+    def send(self, message: Message | bytes, sock: socket.socket | None = None) -> None:
+        """Send a message, now or when the other process takes it; ``sock`` is closed here then.
+
+        ``message``: or its bytes, see :func:`leader_hints.core.workers.codec.bytes_of`.
+        """
+        data = bytes_of(message)
         data = _LENGTH.pack(len(data)) + data
         if self.over or self.queued + len(data) > self._most:
             self.hangs |= not self.over

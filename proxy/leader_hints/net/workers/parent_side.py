@@ -4,7 +4,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 import trio
@@ -14,6 +14,7 @@ from leader_hints.core.events import Event, TaskFailed
 from leader_hints.core.hints.recovery import Client, Recovery
 from leader_hints.core.route import Route
 from leader_hints.core.workers import messages as said
+from leader_hints.core.workers.codec import encode
 from leader_hints.core.workers.messages import FromWorker, ToWorker
 from leader_hints.errors import BrokerError, places_of
 from leader_hints.net.brokers.own_connections import Made
@@ -32,14 +33,15 @@ _TOLD_AT_ONCE: Final = 5
 _LEFT_AT_ONCE: Final = 500
 
 OpenLink = Callable[..., Awaitable[trio.SocketStream]]
-SendBeside = Callable[[ToWorker, socket.socket | None], None]
+SendBeside = Callable[[ToWorker | bytes, socket.socket | None], None]
 
 
 class Worker:
     """One worker process. ``number``: from 1 on; ``links``: how many it has, or is to make.
 
-    ``send``: a message to it, with a socket beside it if any. ``told``: it has got what is known.
-    ``ready``: it takes clients, at most ``most_links``; ``drained``: all its links have ended.
+    ``send``: a message to it or its bytes, with a socket beside it if any. ``told``: it has got
+    what is known. ``ready``: it takes clients, at most ``most_links``; ``drained``: all its links
+    have ended.
     """
 
     def __init__(self, number: int, send: SendBeside) -> None:
@@ -51,8 +53,8 @@ class Worker:
         self.counting = Counting()
         self._send = send
 
-    def send(self, message: ToWorker, sock: socket.socket | None = None) -> None:
-        """Send a message to it; ``sock`` is closed here when it was sent."""
+    def send(self, message: ToWorker | bytes, sock: socket.socket | None = None) -> None:
+        """Send a message to it, or its bytes; ``sock`` is closed here when it was sent."""
         self._send(message, sock)
 
 
@@ -189,13 +191,11 @@ class ParentSide:
 
     def _ask(self, message: ToWorker) -> list[Counting]:
         asked = self.ready
-        for worker in asked:
-            worker.send(message)
+        _send(message, asked)
         return [worker.counting for worker in asked]
 
     def _to_all(self, message: ToWorker) -> None:
-        for worker in self._workers:
-            worker.send(message)
+        _send(message, self._workers)
 
     def _others(self, worker: Worker) -> Iterator[Worker]:
         return (other for other in self._workers if other is not worker)
@@ -256,8 +256,7 @@ class ParentSide:
 
     def _client_failed(self, worker: Worker, told: said.ClientFailed) -> None:
         self._recovery.failed(self._routes[told.route], told.client_id, told.api, told.failed)
-        for other in self._others(worker):
-            other.send(told)
+        _send(told, self._others(worker))
 
     def _client_served(self, worker: Worker, told: said.ClientServed) -> None:
         client = Client(told.link, told.client_id, told.software)
@@ -266,8 +265,7 @@ class ParentSide:
         )
         if recovered is not None:
             self._happened(worker, said.Happened(recovered))
-        for other in self._others(worker):
-            other.send(told)
+        _send(told, self._others(worker))
 
     def _leader_served(self, worker: Worker, told: said.LeaderServed) -> None:
         view = self._routes[told.route].broker.view
@@ -306,3 +304,10 @@ class ParentSide:
 
     def _counted(self, worker: Worker, told: said.TrafficCounted) -> None:
         add(self._routes[told.route].traffic, told)
+
+
+def _send(message: ToWorker, workers: Iterable[Worker]) -> None:
+    """Send a message to several workers; to make its bytes costs most of it."""
+    data = encode(message)
+    for worker in workers:
+        worker.send(data)
