@@ -1,4 +1,4 @@
-"""Which large requests are recoded at the same time, and who comes next."""
+"""Which large requests are recoded at the same time, and which link is next."""
 
 from itertools import islice
 
