@@ -21,6 +21,9 @@ _MOST_STEPS: Final = 5
 #: Journals that lack more than this share of their events are to be seen to first.
 _MUCH_MISSING: Final = 0.01
 _LONGEST_NAME: Final = 60
+#: Clients that never back off twice for old Metadata, so that to wait for it only costs them: see
+#: docs/benchmarks.md, "The stall of clients without hints".
+_SETTLING_DOES_NOT_HELP: Final = frozenset({"sarama"})
 
 #: What an operator does about hints that were missed, by the reason.
 _ABOUT_MISSES: Final = {
@@ -259,16 +262,9 @@ def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
     if _number(cost["gain_day_ms"]) > 0 and _still_observed(numbers):
         yield _forecast(cost, sum(_number(row["cannot"]) for row in rows if _uses_hints(row)))
     yield from (_upgrade_step(row) for row in rows if row["upgrade_to"])
-    others = [row for row in rows if not row["upgrade_to"] and not _uses_hints(row)]
-    if others:
-        names = ", ".join(dict.fromkeys(_name(row) for row in others[:3]))
-        lost = milliseconds(_sum(others, "lost_day_ms"))
-        yield Step(
-            None,
-            "Try hold.settle for clients that have no version with hints",
-            f"{names}{' and others' if len(others) > 3 else ''}: they lost {lost} a day. See "
-            "whether another client library will do.",
-        )
+    yield from _without_versions(
+        [row for row in rows if not row["upgrade_to"] and not _uses_hints(row)]
+    )
     days = _number(cost["days"])
     for row in numbers.rows(listings.MISSES):
         about = _ABOUT_MISSES.get(str(row["reason"]))
@@ -278,6 +274,29 @@ def _steps(numbers: Numbers, cost: Row | None) -> Iterator[Step]:
                 f"See why hints were missed: {row['reason']}",
                 f"{about} At most {milliseconds(_number(row['lost_ms']) / days)} a day.",
             )
+
+
+def _without_versions(rows: Sequence[Row]) -> Iterator[Step]:
+    """What to do for clients of which no version uses hints."""
+    for what, others, why in (
+        (
+            "Try hold.settle for clients that have no version with hints",
+            [row for row in rows if row["software"] not in _SETTLING_DOES_NOT_HELP],
+            "In front of ZooKeeper it shortens their longest stalls, and no others. Producers that "
+            "are not idempotent may change the order of more records. Or see whether another "
+            "client library will do.",
+        ),
+        (
+            "See whether another library will do for clients that nothing here helps",
+            [row for row in rows if row["software"] in _SETTLING_DOES_NOT_HELP],
+            "They have no version with hints, and errors that wait (hold.settle) only cost them.",
+        ),
+    ):
+        if others:
+            names = ", ".join(dict.fromkeys(_name(row) for row in others[:3]))
+            lost = milliseconds(_sum(others, "lost_day_ms"))
+            more = " and others" if len(others) > 3 else ""
+            yield Step(None, what, f"{names}{more}: they lost {lost} a day. {why}")
 
 
 def _still_observed(numbers: Numbers) -> bool:

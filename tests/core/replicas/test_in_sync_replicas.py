@@ -2,6 +2,7 @@
 
 import struct
 
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
@@ -29,9 +30,13 @@ def test_what_the_leader_took_out_no_other_broker_brings_back() -> None:
     led = Led(0, 1, 7)
     assert replicas.report(led, _nodes(1, 2, 3), 3)
     assert replicas.report(led, _nodes(1, 2), 1)
+    assert not replicas.disputed
     for reporter in (3, None):
         assert not replicas.report(led, _nodes(1, 2, 3), reporter)
     assert replicas.at(0, 7) == (1, 2)
+    assert replicas.disputed == {0}
+    assert not replicas.report(led, _nodes(1, 2), 1)
+    assert not replicas.disputed
     # Others may learn sooner than the leader is asked again.
     assert replicas.report(led, _nodes(3, 1), 3)
     assert replicas.at(0, 7) == (1,)
@@ -44,8 +49,11 @@ def test_what_the_leader_took_out_no_other_broker_brings_back() -> None:
 
 
 def _learn(view: LeaderView, leader: int, epoch: int, *nodes: int) -> None:
-    led = Led(0, leader, epoch)
-    view.learn(TopicMetadata(0, "t", ZERO_ID, (led,), (_nodes(*nodes),)), leader)
+    _learn_of(view, (leader, epoch), leader, *nodes)
+
+
+def _learn_of(view: LeaderView, led: tuple[int, int], source: int, *nodes: int) -> None:
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, *led),), (_nodes(*nodes),)), source)
 
 
 def test_the_view_takes_those_that_are_reported_beside_its_own_leader() -> None:
@@ -63,3 +71,26 @@ def test_the_view_takes_those_that_are_reported_beside_its_own_leader() -> None:
     assert view.in_sync("t", 0) == (2,)
     assert view.in_sync("t", 1) is None
     assert view.in_sync("u", 0) is None
+
+
+def test_the_leader_is_to_be_asked_again_whether_a_replica_is_back() -> None:
+    """A sidecar asks a leader behind no route once, after a move: one was out of sync for ever."""
+    view = LeaderView("k")
+    _learn(view, 2, 6, 2, 3)
+    assert not view.in_sync_disputed
+    _learn_of(view, (2, 6), 1, 2, 3, 1)
+    assert view.in_sync("t", 0) == (2, 3)
+    assert [*view.in_sync_disputed] == ["t"]
+    _learn(view, 2, 6, 2, 3, 1)
+    assert view.in_sync("t", 0) == (2, 3, 1)
+    assert not view.in_sync_disputed
+    # Nor after a move, or when the topic is gone.
+    _learn_of(view, (2, 6), 1, 1)
+    _learn_of(view, (2, 6), 3, 2, 3)
+    assert [*view.in_sync_disputed] == ["t"]
+    _learn(view, 3, 7, 2, 3)
+    assert not view.in_sync_disputed
+    _learn_of(view, (3, 7), 1, 1, 2, 3)
+    assert [*view.in_sync_disputed] == ["t"]
+    view.learn(TopicMetadata(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "t", ZERO_ID, ()), 3)
+    assert not view.in_sync_disputed

@@ -169,7 +169,7 @@ def test_what_gains_most_comes_first() -> None:
         "Upgrade apache-kafka-java 2.8.2 to 3.7 or newer",
         "Turn hints on where they are only observed (hints: on)",
         "Upgrade kgo 1.16 to 1.17 or newer",
-        "Try hold.settle for clients that have no version with hints",
+        "See whether another library will do for clients that nothing here helps",
         "See why hints were missed: no_endpoint",
     ]
     assert told.steps[0].why == "4 client ids. It would save about 5 s (4 s to 6 s) a day."
@@ -226,3 +226,16 @@ def test_names_of_software_are_short_and_printable() -> None:
     assert told.costs[0].software.startswith("x\\nx")
     assert len(told.costs[0].software) == 60
     assert told.costs[1].software == "clients without a name"
+
+
+def test_only_clients_that_gain_by_settled_errors_are_advised_to_try_them() -> None:
+    """sarama never backs off twice, so that a hold only adds to its stall."""
+    rows = [
+        _software(name, "1.0", cannot=9, lost_day_ms=lost)
+        for name, lost in (("aiokafka", 300.0), ("sarama", 900.0))
+    ]
+    settle, other = _advise(software=rows).steps[-2:]
+    assert settle.what == "Try hold.settle for clients that have no version with hints"
+    assert settle.why.startswith("aiokafka 1.0: they lost 300 ms a day. In front of ZooKeeper")
+    assert "sarama" not in settle.why
+    assert other.why.startswith("sarama 1.0: they lost 900 ms a day.")
