@@ -52,6 +52,7 @@ class FakeBroker:
     can here, it answers ApiVersions once on each connection, and ends it at anything else. That it
     lacks the version does not count.
     ``gate``: answers to Metadata and ListOffsets wait for it. ``streams``: its connections.
+    ``in_sync``: the replicas in sync of all partitions.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class FakeBroker:
         self.node = node
         self.brokers = brokers
         self.leaders = leaders
+        self.in_sync: tuple[int, ...] = (1,)
         self.cluster = "k"
         self.ids: Mapping[str, bytes] = {}
         self.maxima = maxima
@@ -156,7 +158,7 @@ class FakeBroker:
             names = topics
         shown = {
             name: [
-                Partition(number, leader, epoch)
+                Partition(number, leader, epoch, self.in_sync)
                 for number, (leader, epoch) in enumerate(self.leaders.get(name, []))
                 if not self.hides(name)
             ]

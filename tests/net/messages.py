@@ -25,6 +25,7 @@ class Partition(NamedTuple):
     number: int
     leader: int
     epoch: int
+    in_sync: tuple[int, ...] = (1,)
 
 
 def varint(value: int) -> bytes:
@@ -176,7 +177,8 @@ def metadata_response(
 def _partition(shown: Partition) -> bytes:
     replicas = array([struct.pack(">i", 1)])
     head = struct.pack(">hiii", 0, shown.number, shown.leader, shown.epoch)
-    return head + replicas + replicas + array([]) + _TAGS
+    in_sync = array(struct.pack(">i", node) for node in shown.in_sync)
+    return head + replicas + in_sync + array([]) + _TAGS
 
 
 def list_offsets_response(correlation: int, errors: Mapping[tuple[str, int], int]) -> bytes:

@@ -39,6 +39,7 @@ from tests.core.samples import (
     fetch_request,
     metadata_answer,
     request,
+    topic_id,
     versions_answer,
 )
 
@@ -84,8 +85,8 @@ def _learn(
     view: LeaderView, release: str, *in_sync: int, leader: int = OWN, epoch: int = 6
 ) -> None:
     nodes = struct.pack(f">{len(in_sync)}i", *in_sync)
-    for topic_id, name in NAMES.items():
-        known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
+    for own_id, name in NAMES.items():
+        known = ZERO_ID if release.startswith(("2.4", "2.6")) else own_id
         led = tuple(Led(partition, leader, epoch) for partition in range(2))
         view.learn(TopicMetadata(0, name, known, led, (nodes, nodes)), leader)
 
@@ -700,6 +701,31 @@ def test_who_names_no_rack_and_who_is_a_replica_costs_nothing() -> None:
         scene.driven.down(scene.got(_RECORDS, {}))
         assert scene.driven.to_client == scene.got(_RECORDS, {})
         assert scene.route.rack_traffic.read == {}
+
+
+@pytest.mark.parametrize("topics", [1000, 1001, 3000])
+def test_the_rack_is_found_behind_a_first_request_for_very_many_topics(topics: int) -> None:
+    """That one is not looked through, and the rack of the link was taken for none, for good."""
+    scene = Scene(size=1 << 16)
+    (first, *_) = scene.topics(scene.asked)
+    others: list[Topic] = [topic_id(number) for number in range(1000, 999 + topics)]
+    asked = {(topic, 0): scene.epoch for topic in (first, *others)}
+    scene.driven.up(fetch_request(scene.asked, 1, asked, rack=scene.rack, wait=500))
+    scene.driven.down(scene.answer(scene.sent, [(0, 0, b"")], {}))
+    scene.fetch(BOTH)
+    assert scene.driven.link.state.client.rack == scene.rack
+
+
+def test_what_cannot_be_read_is_not_looked_through_for_ever() -> None:
+    scene = Scene(size=1 << 16)
+    (first, *_) = scene.topics(scene.asked)
+    others: list[Topic] = [topic_id(number) for number in range(1000, 3000)]
+    asked = {(topic, 0): scene.epoch for topic in (first, *others)}
+    for number in range(10):
+        assert scene.driven.link.state.client.rack is None
+        scene.driven.up(fetch_request(scene.asked, number, asked, rack=scene.rack, wait=500))
+        scene.driven.down(scene.answer(scene.sent, [(0, 0, b"")], {}))
+    assert scene.driven.link.state.client.rack == ""
 
 
 def test_a_response_that_ends_before_its_partitions_leaves_the_next_ones_alone() -> None:

@@ -919,6 +919,28 @@ async def test_metadata_of_a_large_topic_that_goes_by_is_taken_in_steps(
         assert [moved.partition for moved in scene.told(EpochRose)] == [*range(2400)]
 
 
+@pytest.mark.parametrize("routes", [(1,), (1, 2, 3)])
+async def test_a_replica_that_comes_back_is_in_sync_again_at_the_next_polls(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch, routes: Sequence[int]
+) -> None:
+    """A leader behind no route was asked once, after a move: it never took the replica back."""
+    monkeypatch.setattr(f"{__name__}._SETTINGS", replace(_SETTINGS, in_sync=True))
+    async with _scene(*routes) as scene:
+
+        async def then_known(*in_sync: int) -> tuple[int, ...] | None:
+            for broker in scene.brokers.values():
+                broker.in_sync = in_sync
+            await trio.sleep(3 * _SETTINGS.poll)
+            return scene.route.broker.known.in_sync("t", 0)
+
+        for broker in scene.brokers.values():
+            broker.leaders = _AFTER
+        scene.hold(epoch=5)
+        assert await then_known(1, 2, 3) == (1, 2, 3)
+        assert await then_known(2, 3) == (2, 3)
+        assert await then_known(2, 3, 1) == (2, 3, 1)
+
+
 @pytest.mark.parametrize("asked", [True, False], ids=["asked", "goes by"])
 async def test_what_was_noted_of_a_large_topic_that_is_gone_is_dropped_in_steps(
     autojump_clock: MockClock, *, asked: bool

@@ -11,7 +11,7 @@ from itertools import chain, islice
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import TopicMetadata
+from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock, stopped
 from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
@@ -47,7 +47,9 @@ class LeaderView:
     ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
     of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
     theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
-    ``in_sync_changes``: how often replicas in sync were others than those known before.
+    ``in_sync_changes``: how often replicas in sync were others than those known before;
+    ``in_sync_disputed``: names of topics with partitions of which the leader is to be asked again,
+    see :class:`leader_hints.core.replicas.in_sync_replicas.InSyncReplicas`.
 
     Large because it takes all that brokers report of leaders, and answers all that is asked of it.
     """
@@ -67,6 +69,7 @@ class LeaderView:
         self.hidden = HiddenTopics(self.topics, self.changes)
         self.misled: frozenset[tuple[int, Endpoint]] = frozenset()
         self.in_sync_changes = 0
+        self.in_sync_disputed: dict[str, None] = {}
         self._reports = LeaderReports(
             cluster_id,
             self.topics,
@@ -104,6 +107,15 @@ class LeaderView:
         if known is None or known.in_sync is None or not 0 <= partition < len(known.epochs):
             return None
         return known.in_sync.at(partition, known.epochs[partition])
+
+    def _report_in_sync(
+        self, topic: TopicLeaders, led: Led, nodes: bytes, node: int | None
+    ) -> None:
+        self.in_sync_changes += topic.report_in_sync(led, nodes, node)
+        if topic.in_sync is not None and topic.in_sync.disputed:
+            self.in_sync_disputed[topic.name] = None
+        elif self.in_sync_disputed:
+            self.in_sync_disputed.pop(topic.name, None)
 
     def before(self, topic: Topic, partition: int) -> Leader | None:
         """Return the leader before the present one, where that move was seen lately."""
@@ -226,7 +238,7 @@ class LeaderView:
                     moves += self._reports.restored(topic, led, broker.name)
             if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
                 nodes = answer.in_sync[number - 1]
-                self.in_sync_changes += topic.report_in_sync(led, nodes, broker.node)
+                self._report_in_sync(topic, led, nodes, broker.node)
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
@@ -327,6 +339,7 @@ class LeaderView:
 
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic, of many partitions those of the first ones."""
+        self.in_sync_disputed.pop(topic.name, None)
         noted = len(self._moves) + len(self._doubts) + len(self.disagreements)
         if noted < min(len(topic.leaders), _DROPPED_AT_ONCE):
             known = chain(self._moves, self._doubts, self.disagreements)

@@ -17,6 +17,9 @@ from leader_hints.wire.errors import Truncated, WireError
 
 #: Letters of what a client may say of itself. Brokers take any number (KIP-511).
 LONGEST_TEXT = 255
+#: Fetch requests in which the rack is looked for. The first one of a session names all its topics,
+#: which may be too many to look through; later ones name few.
+_LOOKED_FOR_RACK = 10
 
 
 class LinkClient:
@@ -35,6 +38,7 @@ class LinkClient:
 
     __slots__ = (
         "_clients",
+        "_looked_for_rack",
         "address",
         "hint_forms",
         "id",
@@ -56,6 +60,7 @@ class LinkClient:
         self.hint_forms = KIP_951
         self.is_proxy = False
         self.rack: str | None = None
+        self._looked_for_rack = 0
         self.sent_away = False
 
     @property
@@ -89,6 +94,9 @@ class LinkClient:
         try:
             rack = read_rack(frame)
         except WireError:
+            self._looked_for_rack += 1
+            if self._looked_for_rack < _LOOKED_FOR_RACK:
+                return
             rack = ""
         # No broker has one that is longer.
         self.rack = rack if len(rack) <= LONGEST_TEXT else ""

@@ -16,14 +16,18 @@ class InSyncReplicas:
     What is in sync changes without a new epoch; what was reported last counts. At a new epoch
     nothing is known until a broker reports it with that. The leader decides what is in sync: once
     it has reported, others can only take out. A broker that is cut off takes itself for in sync.
+
+    ``disputed``: partitions of which another broker names a node that the leader did not: either
+    that broker is cut off, or the node came back since, and only the leader can say which.
     """
 
-    __slots__ = ("_by_leader", "_epochs", "_nodes")
+    __slots__ = ("_by_leader", "_epochs", "_nodes", "disputed")
 
     def __init__(self) -> None:
         self._epochs = array("i")
         self._nodes: list[bytes] = []
         self._by_leader = bytearray()
+        self.disputed: frozenset[int] = frozenset()
 
     def report(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take what a broker reports beside the leader that is known; return whether it is new.
@@ -39,11 +43,16 @@ class InSyncReplicas:
         known = self._nodes[partition]
         if reporter == led.leader:
             self._by_leader[partition] = True
+            self.disputed -= {partition}
         elif self._epochs[partition] != led.epoch:
             self._by_leader[partition] = False
+            self.disputed -= {partition}
         elif nodes != known and self._by_leader[partition]:
             named = {*_each(nodes)}
-            nodes = b"".join(node for node in _each(known) if node in named)
+            left = b"".join(node for node in _each(known) if node in named)
+            if len(left) < len(nodes):
+                self.disputed |= {partition}
+            nodes = left
         self._epochs[partition] = led.epoch
         self._nodes[partition] = nodes
         return nodes != known

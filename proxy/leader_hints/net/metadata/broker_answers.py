@@ -6,7 +6,7 @@ Tested in ``tests/net/metadata/test_refresher.py``.
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import suppress
-from itertools import chain
+from itertools import chain, islice
 
 import trio
 
@@ -44,7 +44,8 @@ from leader_hints.wire.reader import Reader
 #: Seconds between two attempts to find out to which cluster a route's upstream address leads, where
 #: clients get Metadata of another one than the proxy.
 _CONTRADICTED_SECONDS = 10
-#: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route.
+#: Partitions about which brokers disagree, of whose topics a poll asks a broker behind no route;
+#: and topics with replicas of which only their leaders can say whether they are in sync.
 _DISPUTED = 100
 #: Partitions, at most, of topics of which a new leader is asked for Metadata once it has confirmed
 #: that it leads: of larger answers than 64 KB links read nothing in passing.
@@ -176,8 +177,10 @@ class BrokerAnswers:
         cluster = self.clusters.get(self.pollers.cluster_id(poller))
         if cluster is None:
             return self.survey.sample(poller)
-        disputed = map(cluster.view.topics.name, cluster.view.disagreements.topics(_DISPUTED))
-        names = chain(self.survey.sample(poller), disputed)
+        view = cluster.view
+        disputed = map(view.topics.name, view.disagreements.topics(_DISPUTED))
+        in_sync = islice(view.in_sync_disputed, _DISPUTED)
+        names = chain(self.survey.sample(poller), disputed, in_sync)
         return dict.fromkeys(name for name in names if name is not None)
 
     def _ended(self, poller: BrokerPoller) -> None:
