@@ -55,7 +55,7 @@ def route_before(release: str, mode: Mode = Mode.ON) -> Route:
     for node, (topic_id, name) in enumerate(NAMES.items()):
         known = ZERO_ID if release.startswith(("2.4", "2.6")) else topic_id
         view.learn(TopicMetadata(0, name, known, (Led(0, 1, 5), Led(1, 1, 6))), node)
-    view.hidden.take(TopicMetadata(_UNKNOWN_TOPIC, ANY_TOPIC, ZERO_ID, ()))
+    view.hidden.take(TopicMetadata(_UNKNOWN_TOPIC, ANY_TOPIC, ZERO_ID, ()), "route")
     synthetic = release.endswith(SYNTHETIC)
     return Route(
         "route",

@@ -856,7 +856,7 @@ def _known(route: Route) -> dict[str, object]:
     if view is not None:
         known["topics"] = sorted((topic.name, topic.id) for topic in view.topics)
         known["have ids"] = view.topics.have_ids
-        known["hidden"] = bool(view.hidden), view.hidden.none
+        known["hidden"] = view.hidden.some(route.name), view.hidden.none(route.name)
     return known
 
 

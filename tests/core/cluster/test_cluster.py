@@ -42,17 +42,17 @@ def _route(node: int | None, name: str = "r") -> Route:
 
 def test_that_topics_are_hidden_is_reported_once_until_none_is() -> None:
     cluster = _cluster((1, 5))
-    permitted = cluster.view.hidden.take
-    assert cluster.hidden_topics("b-1") == []
+    permitted = partial(cluster.view.hidden.take, route="r")
+    assert cluster.hidden_topics("b-1", "r") == []
     permitted(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
-    assert cluster.hidden_topics("b-1") == [TopicsHidden(cluster="k", broker="b-1", visible=1)]
+    assert cluster.hidden_topics("b-1", "r") == [TopicsHidden(cluster="k", broker="b-1", visible=1)]
     permitted(TopicMetadata(_HIDDEN, "another", ZERO_ID, ()))
-    assert cluster.hidden_topics("b-2") == []
+    assert cluster.hidden_topics("b-2", "r") == []
     for name in ("secret", "another"):
         permitted(TopicMetadata(0, name, ZERO_ID, ()))
-        assert cluster.hidden_topics("b-1") == []
+        assert cluster.hidden_topics("b-1", "r") == []
     permitted(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
-    assert len(cluster.hidden_topics("b-3")) == 1
+    assert len(cluster.hidden_topics("b-3", "r")) == 1
 
 
 # Leadership.

@@ -250,6 +250,62 @@ def test_a_topic_seen_between_two_polls_is_not_forgotten() -> None:
     assert view.leader("t", 0) == Leader(1, 5)
 
 
+def test_a_topic_is_forgotten_by_a_route_that_has_shown_it() -> None:
+    """Two routes whose principal may not see it said that it was deleted."""
+    view = view_of({0: (1, 5)})
+    view.hidden.take(answer({0: (1, 5)}), "seeing")
+    for _ in range(3):
+        for blind in ("one", "another"):
+            list(view.topics.forget_absent(set(), blind))
+    assert view.leader("t", 0) == Leader(1, 5)
+    for _ in range(2):
+        assert view.leader("t", 0) == Leader(1, 5)
+        list(view.topics.forget_absent(set(), "seeing"))
+    assert view.leader("t", 0) is None
+
+
+def test_each_routes_polls_count_for_themselves() -> None:
+    view = view_of({0: (1, 5)})
+    for route in ("one", "another"):
+        view.hidden.take(answer({0: (1, 5)}), route)
+    for route in ("one", "another"):
+        list(view.topics.forget_absent(set(), route))
+    assert view.leader("t", 0) == Leader(1, 5)
+    list(view.topics.forget_absent(set(), "another"))
+    assert view.leader("t", 0) is None
+
+
+@pytest.mark.parametrize("why", ["left", "hidden", "never shown"])
+def test_what_no_route_shows_is_forgotten_by_any(why: str) -> None:
+    """Clients' Metadata shows it, or has."""
+    view = view_of({0: (1, 5)})
+    if why != "never shown":
+        view.hidden.take(answer({0: (1, 5)}), "seeing")
+    if why == "left":
+        view.leave("seeing")
+    if why == "hidden":
+        view.hidden.take(answer({}, error=29), "seeing")
+    for _ in range(2):
+        assert view.leader("t", 0) == Leader(1, 5)
+        list(view.topics.forget_absent(set(), "blind"))
+    assert view.leader("t", 0) is None
+
+
+def test_topics_share_sets_of_routes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A set for each of 100,000 topics takes 20 MB."""
+    view = LeaderView("cluster")
+    for name in ("a", "b"):
+        view.learn(answer({0: (1, 5)}, name=name), None)
+        for route in ("one", "another"):
+            view.hidden.take(answer({0: (1, 5)}, name=name), route)
+    one, another = view.topics
+    assert one.seen is another.seen
+    assert one.seen == {"one", "another"}
+    monkeypatch.setattr("leader_hints.core.cluster.known_topics._MOST_GROUPS", 1)
+    view.hidden.take(answer({}, name="a", error=29), "one")
+    assert one.seen == {"another"}
+
+
 def test_topics_that_are_gone_are_forgotten_one_at_a_time() -> None:
     """Thousands may go at once, and others are to have their turn in between."""
     view = LeaderView("cluster")

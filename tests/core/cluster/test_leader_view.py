@@ -93,9 +93,9 @@ def test_identity_is_asked_by_partitions_that_are_not_hidden() -> None:
     """Of a hidden topic brokers answer TOPIC_AUTHORIZATION_FAILED, which proves nothing."""
     view = view_of({0: (1, 5)})
     view.learn(answer({0: (1, 3)}, name="u"), None)
-    view.hidden.take(answer({}, error=29))
+    view.hidden.take(answer({}, error=29), "")
     assert led_by_each(view) == [("u", 0, Leader(1, 3))]
-    view.hidden.take(answer({0: (1, 5)}))
+    view.hidden.take(answer({0: (1, 5)}), "")
     assert led_by_each(view) == [("t", 0, Leader(1, 5))]
 
 

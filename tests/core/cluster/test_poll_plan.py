@@ -41,8 +41,10 @@ def test_every_fifth_poll_asks_for_everything() -> None:
 
 def test_topics_that_were_hidden_are_asked_for_by_name() -> None:
     view = _view(1)
-    view.hidden.take(TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "secret", ZERO_ID, ()))
-    assert [*PollPlan(10).poll(view)] == [[ANY_TOPIC, "secret"], None]
+    hidden = TopicMetadata(ErrorCode.TOPIC_AUTHORIZATION_FAILED, "secret", ZERO_ID, ())
+    view.hidden.take(hidden, "r")
+    assert [*PollPlan(10).poll(view, "r")] == [[ANY_TOPIC, "secret"], None]
+    assert [*PollPlan(10).poll(view, "another")] == _FULL
 
 
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=12), st.integers(1, 20))

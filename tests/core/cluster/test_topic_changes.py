@@ -41,3 +41,7 @@ def test_news_of_any_topic_are_not_narrowed_down() -> None:
 
     assert changes.since(0) is None
     assert changes.since(changes.count) == set()
+
+    seen = changes.count
+    changes.add_any()
+    assert changes.since(seen) is None

@@ -122,7 +122,7 @@ def test_a_hint_of_a_hidden_topic_is_not_waited_for(hidden: bool) -> None:
     on = route()
     learn(on, {0: (1, 5)}, topic_id=topic_id(1))
     assert on.broker.view is not None
-    on.broker.view.hidden.take(answer({}, error=29 if hidden else 0))
+    on.broker.view.hidden.take(answer({}, error=29 if hidden else 0), on.name)
     partition = _partition(on, epoch=5, asked=True, fenced=False, by_id=True, late=False)
     reason = MissReason.NOT_AUTHORIZED if hidden else None
     assert hint_rules.judge(on, partition, RECENT) == ((1, 5), None, reason)

@@ -94,7 +94,8 @@ def _route(release: str, topics: int) -> Route:
     """Return a route whose view knows the topics that are asked for by id, and no others."""
     on = route_before(release)
     on.broker.view = view = LeaderView(CLUSTER)
-    view.hidden.take(TopicMetadata(ErrorCode.unknown_topic_or_partition, ANY_TOPIC, ZERO_ID, ()))
+    unknown = ErrorCode.unknown_topic_or_partition
+    view.hidden.take(TopicMetadata(unknown, ANY_TOPIC, ZERO_ID, ()), on.name)
     for number in range(topics):
         known = ZERO_ID if release < "2.8" else topic_id(number + 1)
         view.learn(TopicMetadata(0, f"t{number}", known, (Led(0, 1, 5),)), 1)

@@ -293,9 +293,9 @@ def test_a_link_that_did_not_agree_on_versions_itself_goes_on() -> None:
 def test_where_brokers_hide_topics_ids_are_not_offered() -> None:
     route = route_before("2.8")
     assert _offered(route) == 16
-    route.broker.known.hidden.take(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()))
+    route.broker.known.hidden.take(TopicMetadata(_HIDDEN, "secret", ZERO_ID, ()), route.name)
     assert _offered(route) == 12
-    route.broker.known.hidden.take(TopicMetadata(0, "secret", ZERO_ID, ()))
+    route.broker.known.hidden.take(TopicMetadata(0, "secret", ZERO_ID, ()), route.name)
     assert _offered(route) == 16
 
 
@@ -304,14 +304,14 @@ def test_ids_are_not_offered_before_it_is_known_whether_brokers_hide_topics() ->
     route.broker.view = LeaderView("k")
     route.broker.view.learn(TopicMetadata(0, "one", ONE, (Led(0, 1, 5),)), 1)
     assert _offered(route) == 12
-    route.broker.view.hidden.take(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()))
+    route.broker.view.hidden.take(TopicMetadata(_HIDDEN, ANY_TOPIC, ZERO_ID, ()), route.name)
     assert _offered(route) == 12
 
 
 def test_a_link_that_used_ids_ends_when_its_topic_is_hidden_and_forgotten() -> None:
     driven = _at_2_8()
     view = driven.link.state.route.broker.known
-    view.hidden.take(TopicMetadata(_HIDDEN, "one", ZERO_ID, ()))
+    view.hidden.take(TopicMetadata(_HIDDEN, "one", ZERO_ID, ()), "route")
     driven.up(fetch_request(16, 5, {(ONE, 0): 5}))
     driven.down(fetch_answer(12, 5, [("one", 0, 0, b"r")]))
     assert not driven.link.state.topic_ids.outdated

@@ -114,7 +114,7 @@ class Scene:
         self.route = route = route_before(release, hints)
         route.config = replace(route.config, closest_replica=mode, racks=Racks())
         view = LeaderView(CLUSTER, self.clock)
-        view.hidden.take(TopicMetadata(3, "leader-hints-check", ZERO_ID, ()))
+        view.hidden.take(TopicMetadata(3, "leader-hints-check", ZERO_ID, ()), route.name)
         _learn(view, release, 1, 2, 3)
         route.broker.view, route.broker.node, route.broker.endpoints = view, OWN, ENDPOINTS
         self.view = view

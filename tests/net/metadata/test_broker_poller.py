@@ -87,8 +87,10 @@ class _Told:
             self.route.broker.view.learn(topic, poller.node, poll=poll)
         return names
 
-    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
-        list(view.topics.forget_absent(present))
+    async def forget(
+        self, poller: BrokerPoller, view: LeaderView, present: Collection[str]
+    ) -> None:
+        list(view.topics.forget_absent(present, poller.source.route))
 
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         probe: Probe = {}

@@ -2232,6 +2232,92 @@ async def test_of_brokers_that_say_it_at_the_same_time_one_is_reported(
         assert len(scene.told(TopicsHidden)) == 1
 
 
+def _hidden_from_one(scene: _Scene) -> None:
+    """Have the brokers of the first and the third route hide one topic, as from another principal
+    than the second route's.
+    """
+    for node, broker in scene.brokers.items():
+        broker.leaders = {**_BEFORE, "shown": [(1, 5), (2, 5), (3, 5)]}
+        if node != 2:
+            broker.hides = lambda topic: topic != "shown"
+
+
+async def test_what_one_route_may_not_see_others_get_hints_of(autojump_clock: MockClock) -> None:
+    """Of 100 errors 21 got a hint: the topic counted as hidden, or as deleted, for all routes."""
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        view = scene.route.broker.view
+        assert view is not None
+        for epoch in range(6, 106):
+            leaders = {**_BEFORE, "t": [(2 + epoch % 2, epoch)] * 3}
+            for broker in scene.brokers.values():
+                broker.leaders = {**broker.leaders, **leaders}
+            scene.hold(epoch=epoch - 1, route=scene.routes[epoch % 2])
+            await trio.sleep(17)
+            assert "t" in view.topics.names
+        given = [hint for _, (hint,) in scene.settled if hint is not None]
+        assert [hint.epoch for hint in given] == [*range(6, 106)]
+
+
+async def test_fetch_by_ids_is_offered_by_the_routes_that_see_all(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        view = scene.route.broker.view
+        assert view is not None
+        assert [view.hidden.none(route.name) for route in scene.routes] == [False, True, False]
+        (told,) = scene.told(TopicsHidden)
+        assert told.broker in (str(_upstream(1)), str(_upstream(3)))
+        await trio.sleep(1000)
+        assert [view.hidden.none(route.name) for route in scene.routes] == [False, True, False]
+
+
+async def test_an_id_is_looked_up_by_a_route_that_sees_all(autojump_clock: MockClock) -> None:
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        for broker in scene.brokers.values():
+            broker.leaders = {**broker.leaders, "new": [(2, 0)]}
+            broker.ids = {"new": _UNKNOWN}
+            broker.asked.clear()
+        scene.refresher.look_up_ids(scene.route, [_UNKNOWN])
+        await trio.sleep(0.1)
+        assert [a.topics for a in scene.brokers[2].metadata()] == [None]
+        assert scene.brokers[1].metadata() == []
+        assert scene.route.broker.known.topics.name(_UNKNOWN) == "new"
+
+
+async def test_a_route_that_is_of_another_cluster_hides_nothing_in_its_former_one(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, before=_hidden_from_one) as scene:
+        view = scene.route.broker.view
+        assert view is not None
+        assert view.hidden.some("r1")
+        scene.brokers[1].cluster = "other"
+        await scene.brokers[1].drop()
+        await trio.sleep(10)
+        assert scene.route.broker.view is not view
+        assert not view.hidden
+        assert [*view.hidden.routes] == ["r2"]
+
+
+async def test_while_the_only_route_that_sees_a_topic_is_lost_no_error_waits_for_it(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, before=_hidden_from_one) as scene:
+        scene.hold()
+        await trio.sleep(1)
+        view = scene.route.broker.view
+        assert view is not None
+        assert "t" not in view.hidden
+        del scene.net.brokers[_upstream(2)]
+        await scene.brokers[2].drop()
+        await trio.sleep(1)
+        assert "t" in view.hidden
+        scene.net.brokers[_upstream(2)] = scene.brokers[2]
+        await trio.sleep(10)
+        assert "t" not in view.hidden
+        assert "t" in view.topics.names
+
+
 # Errors that are held until all brokers name the leader.
 
 

@@ -533,7 +533,7 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
     view = route.broker.view
     assert view is not None
     view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
-    view.hidden.take(TopicMetadata(3, ANY_TOPIC, bytes(16), ()))
+    view.hidden.take(TopicMetadata(3, ANY_TOPIC, bytes(16), ()), route.name)
     with opened(Rig()) as rig:
         ends = rig.link(route)
         _hello(rig, ends, offered=16)

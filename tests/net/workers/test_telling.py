@@ -93,7 +93,7 @@ class _World:
     def _hide(self, route: Route) -> None:
         name, error = self._chance.choice([(ANY_TOPIC, _UNKNOWN_TOPIC), ("t0", _HIDDEN), ("t0", 0)])
         if route.broker.view is not None:
-            route.broker.view.hidden.take(TopicMetadata(error, name, ZERO_ID, ()))
+            route.broker.view.hidden.take(TopicMetadata(error, name, ZERO_ID, ()), route.name)
 
     def _open_or_lose(self, route: Route) -> None:
         if self._chance.random() < 0.5:
@@ -147,7 +147,7 @@ def _known(route: Route) -> dict[str, object]:
     if view is not None:
         known["topics"] = {(topic.name, topic.id) for topic in view.topics}
         known["have ids"] = view.topics.have_ids
-        known["hidden"] = bool(view.hidden), view.hidden.none
+        known["hidden"] = view.hidden.some(route.name), view.hidden.none(route.name)
         known["unknown"] = sorted(view.unknown_ids.lacking())
     return known
 

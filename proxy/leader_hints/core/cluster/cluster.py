@@ -53,13 +53,14 @@ class Cluster:
         self._others: frozenset[int] = frozenset()
         self._hidden_reported = False
 
-    def hidden_topics(self, broker: str) -> list[TopicsHidden]:
-        """Return the event that ``broker`` hides topics: once, until no topic is hidden.
+    def hidden_topics(self, broker: str, route: str) -> list[TopicsHidden]:
+        """Return the event that ``broker``, a route's, hides topics: once, until none is hidden.
 
         Each broker hides them, and each topic of each client would report it again.
         """
-        reported, self._hidden_reported = self._hidden_reported, bool(self.view.hidden)
-        if reported or not self.view.hidden:
+        reported, hidden = self._hidden_reported, self.view.hidden
+        self._hidden_reported = bool(hidden) and (reported or hidden.some(route))
+        if reported or not self._hidden_reported:
             return []
         visible = len(self.view.topics.names)
         return [TopicsHidden(cluster=self.view.cluster_id, broker=broker, visible=visible)]

@@ -34,8 +34,8 @@ _RETIRED = 8
 _SYNTHETIC_IDS = 100_000
 #: Names of forgotten topics with ids that are remembered.
 _MOST_FORGOTTEN = 10_000
-#: Polls in which a topic must be absent before it is forgotten.
-_ABSENT_POLLS = 2
+#: Sets of routes that topics share.
+_MOST_GROUPS = 1000
 #: Topics of which one step looks up whether a poll has found them.
 _LOOKED_UP_AT_ONCE = 1000
 #: Where each cluster's count of topics that were forgotten begins, far from all others'.
@@ -91,6 +91,9 @@ class KnownTopics:
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
         self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
+        #: The routes whose brokers were asked for topics; and sets of routes, each once.
+        self._routes: set[str] = set()
+        self._groups: dict[frozenset[str], frozenset[str]] = {}
 
     def __iter__(self) -> Iterator[TopicLeaders]:
         return iter(self._topics.values())
@@ -245,23 +248,53 @@ class KnownTopics:
         if known is not None:
             self._forget(known)
 
-    def forget_absent(self, present: Collection[str]) -> Iterator[None]:
-        """Forget the topics that a second poll of everything lacked; ``present`` are its names.
+    def seen(self, name: str, route: str) -> None:
+        """Take note that a route's broker shows a topic to the proxy, if it is known."""
+        self._routes.add(route)
+        topic = self.get(name)
+        if topic is not None and route not in topic.seen:
+            topic.seen = self.group(topic.seen | {route})
+
+    def unseen(self, name: str, route: str) -> None:
+        """Take note that a route's broker hides a topic from the proxy."""
+        topic = self.get(name)
+        if topic is not None and route in topic.seen:
+            topic.seen = self.group(topic.seen - {route})
+
+    def group(self, routes: frozenset[str]) -> frozenset[str]:
+        """Return a set of routes that all topics share that have the same: they may be 100,000."""
+        if len(self._groups) >= _MOST_GROUPS:
+            self._groups.clear()
+        return self._groups.setdefault(routes, routes)
+
+    def leave(self, route: str) -> None:
+        """Take it that a route leads to another cluster now: what it alone has seen, nobody has."""
+        self._routes.discard(route)
+
+    def forget_absent(self, present: Collection[str], route: str = "") -> Iterator[None]:
+        """Forget the topics that a second poll of everything by a route lacked, two in a row.
+
+        ``present``: the names that it has found. It says nothing of topics that it has never shown,
+        if others have: ACLs may hide them from its principal.
 
         In steps: there may be very many topics, and thousands may have been deleted at once.
         """
-        absent = []
+        again = []
         for number, topic in enumerate([*self._topics.values()], 1):
-            if topic.name not in present:
-                topic.absent += 1
-                absent.append(topic)
+            if topic.name not in present and self._would_show(topic, route):
+                if route in topic.absent:
+                    again.append(topic)
+                topic.absent = self.group(topic.absent | {route})
             if number % _LOOKED_UP_AT_ONCE == 0:
                 yield
-        for topic in absent:
+        for topic in again:
             # Another broker may have reported it meanwhile.
-            if topic.absent >= _ABSENT_POLLS and self.has(topic):
+            if route in topic.absent and self.has(topic):
                 self._forget(topic)
                 yield
+
+    def _would_show(self, topic: TopicLeaders, route: str) -> bool:
+        return route in topic.seen or topic.seen.isdisjoint(self._routes)
 
     def forgetting(self) -> Iterator[None]:
         """Forget all topics, in steps: to free 100,000 at once takes long."""

@@ -20,7 +20,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderChange
 
@@ -43,13 +43,13 @@ class LeaderView:
 
     ``clock``: seconds that never go back, by which moves are noted. ``topics``: which topics there
     are, by name and id. ``changes``: of which of them there was news. ``hidden``: those that
-    brokers hide from the proxy. ``disagreements``: the partitions about which brokers disagree.
-    ``unknown_ids``: those that clients use and that have no name here. ``metadata_brokers``: which
-    of them name the leaders to which partitions moved. ``misled``: nodes, and the addresses of
-    theirs at which others answer; :mod:`leader_hints.core.destination` alone writes it.
-    ``in_sync_changes``: how often replicas in sync were others than those known before;
-    ``in_sync_disputed``: names of topics with partitions of which the leader is to be asked again,
-    see :class:`leader_hints.core.replicas.in_sync_replicas.InSyncReplicas`.
+    brokers hide from routes of the proxy. ``disagreements``: the partitions about which brokers
+    disagree. ``unknown_ids``: those that clients use and that have no name here.
+    ``metadata_brokers``: which of them name the leaders to which partitions moved. ``misled``:
+    nodes, and the addresses of theirs at which others answer; :mod:`leader_hints.core.destination`
+    alone writes it. ``in_sync_changes``: how often replicas in sync were others than those known
+    before; ``in_sync_disputed``: names of topics with partitions of which the leader is to be asked
+    again, see :class:`leader_hints.core.replicas.in_sync_replicas.InSyncReplicas`.
 
     Large because it takes all that brokers report of leaders, and answers all that is asked of it.
     """
@@ -161,7 +161,7 @@ class LeaderView:
             if left <= 0:
                 left = _LOOKED_AT_AT_ONCE
                 yield
-            if topic.name in self.hidden.names or not self.topics.has(topic):
+            if self.hidden.hides(source.route, topic.name) or not self.topics.has(topic):
                 continue
             left -= _TOPIC_COUNTS + len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
@@ -208,7 +208,7 @@ class LeaderView:
         topic = self.topics.reported(answer, broker, poll)
         if topic is None:
             return
-        topic.absent = 0
+        topic.absent = NO_ROUTES
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderChange] = []
         contradicted: set[int] = set()
@@ -302,6 +302,11 @@ class LeaderView:
             if topic.leaders[partition] in nodes:
                 topic.leaders[partition] = UNKNOWN
                 self.changes.add(topic.aliases)
+
+    def leave(self, route: str) -> None:
+        """Take it that a route leads to another cluster now."""
+        self.hidden.leave(route)
+        self.topics.leave(route)
 
     def forgetting(self) -> Iterator[None]:
         """Forget all topics, in steps: nobody needs the view any more."""

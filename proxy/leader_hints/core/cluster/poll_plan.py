@@ -37,8 +37,11 @@ class PollPlan:
         """Begin with a poll of everything: another broker may answer."""
         self._polls = 0
 
-    def poll(self, view: LeaderView | None) -> Iterator[Collection[str] | None]:
-        """Yield the topics of each request of the next poll, ``None`` for all topics."""
+    def poll(self, view: LeaderView | None, route: str = "") -> Iterator[Collection[str] | None]:
+        """Yield the topics of each request of the next poll, ``None`` for all topics.
+
+        ``route``: whose broker is asked.
+        """
         due = self._polls % FULL_POLL_EVERY == 0
         self._polls += 1
         if view is not None and view.topics.names and not due:
@@ -46,7 +49,7 @@ class PollPlan:
             return
         # First, since what is offered to clients depends on it as soon as topics are known. What
         # was hidden is asked for again, or one that was deleted would count as hidden for ever.
-        hidden = islice(view.hidden.names if view is not None else (), _MOST_HIDDEN)
+        hidden = islice(view.hidden.names(route) if view is not None else (), _MOST_HIDDEN)
         yield [*dict.fromkeys((ANY_TOPIC, *hidden))]
         yield None
 

@@ -28,6 +28,7 @@ class TopicChanges:
 
     def add_any(self) -> None:
         """Note that there may be news of any topic."""
+        self.count += 1
         self._topics.clear()
 
     def since(self, count: int) -> Collection[tuple[Topic, ...]] | None:

@@ -12,6 +12,7 @@ from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
 #: No epoch is known; no leader is known, or there is none.
 UNKNOWN = -1
 _NO_EPOCH = array("i", [UNKNOWN])
+NO_ROUTES: frozenset[str] = frozenset()
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 LAG = 10.0
@@ -27,8 +28,9 @@ class TopicLeaders:
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
     brokers whose last report was of one. ``contradicted``: which partitions the last poll of each
     broker contradicted. ``behind``: by partition, since when polls of a broker have reported lower
-    epochs than the known one, and nobody that one. ``absent``: how many polls in a row lacked the
-    topic. ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
+    epochs than the known one, and nobody that one. ``seen``: the routes whose brokers show it to
+    the proxy; ``absent``: those whose last poll lacked it, if nobody has reported it since.
+    ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
 
     Large because each way in which brokers may contradict the view has its note here.
     """
@@ -49,6 +51,7 @@ class TopicLeaders:
         "name",
         "recreated",
         "retired",
+        "seen",
         "since",
     )
 
@@ -76,7 +79,8 @@ class TopicLeaders:
         self.epochs = array("i")
         self.contradicted: dict[Reporter, set[int]] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
-        self.absent = 0
+        self.seen = NO_ROUTES
+        self.absent = NO_ROUTES
         self.in_sync: InSyncReplicas | None = None
 
     def reported_by(self, node: int | None, now: float) -> None:

@@ -70,10 +70,10 @@ class LinkTopicIds:
     def have_names(self) -> bool:
         """Whether the ids that this client may use can be named, as far as that is known.
 
-        Where brokers hide topics from the proxy, clients know ids that it does not.
+        Where its broker hides topics from the proxy, clients know ids that it does not.
         """
-        view = self._route.broker.view
-        if view is None or not view.topics.have_ids or not view.hidden.none:
+        view, route = self._route.broker.view, self._route.name
+        if view is None or not view.topics.have_ids or not view.hidden.none(route):
             return False
         return not view.unknown_ids.withheld(self._client.known_as, view.topics.name)
 
@@ -81,7 +81,7 @@ class LinkTopicIds:
         """Take note that the broker has answered a request with ids that have no names here."""
         self.lacking += ids
         view = self._route.broker.known
-        unknown, hides = view.unknown_ids, bool(view.hidden)
+        unknown, hides = view.unknown_ids, view.hidden.some(self._route.name)
         for topic_id in ids if self.by_ids else ():
             if unknown.unnameable(topic_id, hides=hides):
                 # One is remembered of a client, and all processes get each.

@@ -113,9 +113,10 @@ class NameSynthesized:
 
 @dataclass(frozen=True, slots=True)
 class TopicsHide:
-    """Whether brokers hide topics from the proxy: ``some``, and whether they were ``asked``."""
+    """Whether a route's broker hides topics: ``some``, and whether it was ``asked`` for that."""
 
     cluster: str
+    route: str
     some: bool
     asked: bool
 

@@ -150,6 +150,9 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if poller.route is not None:
             poller.route.broker.lose()
+            view = poller.route.broker.view
+            if view is not None:
+                view.hidden.lost(poller.route.name)
             self._placed()
         self.upstreams.lost(poller, reason)
         self.survey.note(poller)
@@ -217,19 +220,24 @@ class BrokerAnswers:
             cluster.polled_at = trio.current_time()
         names: set[str] = set()
         await self.slices.take(self._learning(poller, cluster, answer, names, asked_at, poll=poll))
-        if whole:
-            view = cluster.view
+        view, route = cluster.view, poller.source.route
+        seeing_all = view.hidden.seeing_all
+        # One that hides topics does not list their ids to its route.
+        if whole and (route in seeing_all or not seeing_all):
             view.unknown_ids.answered(view.topics.name, asked_at, trio.current_time())
         if whole or not poll:
             # The first question of all is what is hidden: nothing else is known by then.
-            for event in cluster.hidden_topics(str(poller.address)):
+            for event in cluster.hidden_topics(str(poller.address), route):
                 self._emit(event)
         self._hold_timer.news()
         return names
 
-    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+    async def forget(
+        self, poller: BrokerPoller, view: LeaderView, present: Collection[str]
+    ) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
-        await self.slices.take(chain(view.topics.forget_absent(present), view.dropping()))
+        absent = view.topics.forget_absent(present, poller.source.route)
+        await self.slices.take(chain(absent, view.dropping()))
 
     async def probe(self, poller: BrokerPoller, view: LeaderView) -> Probe:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -258,7 +266,6 @@ class BrokerAnswers:
         route = poller.source.route
         for topic in answer.steps:
             if topic is not None:
-                view.hidden.take(topic)
                 taken = False
                 yield from view.dropping()
                 for moves in view.learning(topic, poller.node, route=route, poll=poll):
@@ -266,6 +273,8 @@ class BrokerAnswers:
                     self._report(moves)
                     yield
                 names.add(topic.name)
+                if poller.route is not None:
+                    view.hidden.take(topic, route)
                 if taken:
                     answered |= dict.fromkeys((topic.name, view.topics.key(topic.name)))
                 if not judged and not topic.error:
@@ -354,6 +363,8 @@ class BrokerAnswers:
         """Note where the brokers are on the route's listener, and of which cluster they are."""
         cluster = self.clusters.met(answer.cluster_id)
         if route.broker.view is not cluster.view:
+            if route.broker.view is not None:
+                route.broker.view.leave(route.name)
             route.broker.view = cluster.view
             broker_identity.forget(route.broker)
             for gone in self.clusters.keep(self.pollers.leave()):

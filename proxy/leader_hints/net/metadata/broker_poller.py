@@ -107,7 +107,9 @@ class Listener(Protocol):
         ``None``: the broker knows nothing, not even of topics that there are none.
         """
 
-    async def forget(self, view: LeaderView, present: Collection[str]) -> None:
+    async def forget(
+        self, poller: "BrokerPoller", view: LeaderView, present: Collection[str]
+    ) -> None:
         """Take note that these are all the topics that a poll of everything has found."""
 
     async def probe(self, poller: "BrokerPoller", view: LeaderView) -> Probe:
@@ -352,13 +354,13 @@ class BrokerPoller:
             return True
         told = True
         self._poll_plan.begin(trio.current_time(), self._settings.poll)
-        for topics in self._poll_plan.poll(self._listener.view(self)):
+        for topics in self._poll_plan.poll(self._listener.view(self), self.route.name):
             present = await self._ask(connection, topics, Cause.POLL)
             told &= present is not None
             known = self._listener.view(self)
             counts = topics is None and not self._poll_plan.repeats
             if counts and present is not None and known is not None:
-                await self._listener.forget(known, present)
+                await self._listener.forget(self, known, present)
             # A response may be held by now, and a poll of many slices takes longer than it may be.
             await self._refresh(connection)
         if not told:

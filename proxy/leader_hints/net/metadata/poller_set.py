@@ -62,7 +62,11 @@ class PollerSet:
 
     def of(self, route: Route) -> BrokerPoller | None:
         """Return the poller of a route's own broker, ``None`` where it is not polled."""
-        return self._by_route.get(route.name)
+        return self.named(route.name)
+
+    def named(self, route: str) -> BrokerPoller | None:
+        """Return the poller of the own broker of a route, given by name."""
+        return self._by_route.get(route)
 
     # Of which cluster each is.
 

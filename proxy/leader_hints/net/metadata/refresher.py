@@ -121,12 +121,21 @@ class Refresher:
         self._answers.snooped(route, version, payload)
 
     def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
-        """Have the names of ``ids`` looked up, which a client uses and which are not known."""
-        poller = self._pollers.of(route)
-        # One that cannot be asked takes no question from those of other routes.
-        if route.broker.view is None or poller is None or not poller.connected:
+        """Have the names of ``ids`` looked up, which a client uses and which are not known.
+
+        Where its own broker hides topics from the proxy, by a route that sees all, if there is one.
+        """
+        view = route.broker.view
+        if view is None:
             return
-        if route.broker.view.unknown_ids.used(ids, trio.current_time()):
+        asked = route.name
+        if view.hidden.some(asked):
+            asked = min(view.hidden.seeing_all, default=asked)
+        poller = self._pollers.named(asked)
+        # One that cannot be asked takes no question from those of other routes.
+        if poller is None or not poller.connected:
+            return
+        if view.unknown_ids.used(ids, trio.current_time()):
             poller.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:

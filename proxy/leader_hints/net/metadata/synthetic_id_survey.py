@@ -73,11 +73,14 @@ class SyntheticIdSurvey:
         if listener is None:
             return
         agreement, routes = cluster.agreement, self._pollers.routes(cluster_id)
-        hides, brokers = bool(cluster.view.hidden), [(r.name, r.broker) for r, _ in routes]
-        placed = [(name, of.node, of.plan, of.ids_everywhere) for name, of in brokers]
-        if not agreement.is_news((hides, listener.broker.endpoints, placed)):
+        hidden, brokers = cluster.view.hidden, [(r.name, r.broker) for r, _ in routes]
+        placed = [
+            (name, of.node, of.plan, of.ids_everywhere, hidden.some(name)) for name, of in brokers
+        ]
+        if not agreement.is_news((listener.broker.endpoints, placed)):
             return
         for route, address in routes:
+            hides = hidden.some(route.name)
             for event in agreement.judge_route(route, str(address), hides=hides):
                 self._emit(event)
         for event in agreement.review(listener.broker.endpoints.keys()):

@@ -127,7 +127,7 @@ class Telling:
     def _follow(self, view: LeaderView) -> None:
         self._followed[view.cluster_id] = view
         view.topics.follower = _Follower(self, view)
-        view.hidden.changed = lambda: self.say(_hides(view))
+        view.hidden.changed = lambda route: self.say(_hides(view, route))
         view.unknown_ids.answers_changed = lambda: self.say(_lacking(view))
 
         def withheld(client: Client, topic_id: bytes) -> None:
@@ -203,7 +203,8 @@ def _of_view(view: LeaderView) -> Iterator[ToWorker | None]:
         if number % _LOOKED_UP_AT_ONCE == 0:
             # Nearly all are known by their topics.
             yield None
-    yield _hides(view)
+    for route in [*view.hidden.routes]:
+        yield _hides(view, route)
     yield _lacking(view)
     for (host, client_id), topic_id in view.unknown_ids.withheld_clients():
         yield IdWithheld(cluster, host, client_id, topic_id)
@@ -215,8 +216,9 @@ def _parts(all_of_them: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str,
         yield some
 
 
-def _hides(view: LeaderView) -> TopicsHide:
-    return TopicsHide(view.cluster_id, some=bool(view.hidden), asked=view.hidden.asked)
+def _hides(view: LeaderView, route: str) -> TopicsHide:
+    hidden = view.hidden
+    return TopicsHide(view.cluster_id, route, some=hidden.some(route), asked=hidden.asked(route))
 
 
 def _lacking(view: LeaderView) -> IdsLackNames:

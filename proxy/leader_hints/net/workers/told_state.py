@@ -140,8 +140,8 @@ class ToldState:
         self._view(told.cluster).topics.learn_synthetic(told.name)
 
     def hide(self, told: TopicsHide) -> None:
-        """Take whether brokers hide topics."""
-        self._view(told.cluster).hidden.told(some=told.some, asked=told.asked)
+        """Take whether a route's broker hides topics."""
+        self._view(told.cluster).hidden.told(told.route, some=told.some, asked=told.asked)
 
     def lack_names(self, told: IdsLackNames) -> None:
         """Take which ids no broker has named."""
