@@ -414,6 +414,61 @@ async def test_a_broker_that_leads_nothing_is_distinguished_from_leaders_after_a
         assert [round(at - scene.begin, 6) for at in probes] == [0, 0.25, 0.75, 1.0]
 
 
+def _lead_others(scene: _Scene) -> None:
+    """Have the first broker lead nothing."""
+    for broker in scene.brokers.values():
+        broker.leaders = {"t": [(2, 6), (3, 7)]}
+
+
+async def _looks(scene: _Scene, moves: Sequence[int], seconds: float) -> int:
+    """Have a partition move to each of these nodes; return how often the first broker was asked
+    which node it is.
+
+    ``seconds``: between two moves.
+    """
+    scene.brokers[1].asked.clear()
+    _, former = scene.brokers[1].leaders["t"][0]
+    for epoch, node in enumerate(moves, former + 1):
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(node, epoch), (3, 7)]}
+        led = {"t": [messages.Partition(0, node, epoch)]}
+        frame = messages.metadata_response(9, 12, _SHOWN, led)
+        scene.refresher.snooped(scene.route, 12, frame[4:])
+        await trio.sleep(seconds)
+    return len([a for a in scene.brokers[1].asked if a.key == LIST_OFFSETS])
+
+
+async def test_moves_between_other_nodes_have_no_broker_identified_again(
+    autojump_clock: MockClock,
+) -> None:
+    """For each look all topics are looked at: 40 moves in 20 s brought 40."""
+    async with _scene(1, before=_lead_others) as scene:
+        await trio.sleep(100)
+        assert scene.route.broker.others == {2, 3}
+        # That of a poll.
+        assert await _looks(scene, [2, 3] * 20, 0.5) <= 1
+        # It comes to lead something itself.
+        await _looks(scene, [2, 1], 0.5)
+        assert scene.route.broker.proved_node == 1
+
+
+async def test_moves_have_a_broker_identified_at_most_each_ten_seconds(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, before=_lead_others) as scene:
+        await trio.sleep(100)
+        unknown = {("t", 0): _NO_ANSWER, ("t", 1): _NO_ANSWER}
+        scene.brokers[1].answers[LIST_OFFSETS] = lambda correlation, version: (
+            messages.list_offsets_response(correlation, unknown)
+        )
+        # Four, and that of a poll.
+        assert await _looks(scene, [1] * 70, 0.5) <= 5
+        del scene.brokers[1].answers[LIST_OFFSETS]
+        assert scene.route.broker.proved_node is None
+        await _looks(scene, [1], 10)
+        assert scene.route.broker.proved_node == 1
+
+
 async def test_so_it_is_from_one_that_comes_to_lead_later(autojump_clock: MockClock) -> None:
     """Until then the proxy's own broker may be that one, and what it is shown as is not asked."""
 

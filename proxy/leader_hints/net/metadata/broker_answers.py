@@ -447,10 +447,12 @@ class BrokerAnswers:
             if poller is not None:
                 # A broker that is named as leader is up again.
                 poller.reached()
+        # All of one answer, so of one cluster.
+        cluster_id = moves[0].cluster
+        leaders = {moved.leader for moved in moves if moved.leader >= 0}
         for poller in self.pollers.own:
-            if poller.connected and poller.node is None:
-                # It may lead something by now, and that alone is a proof.
-                poller.identify()
+            if self.pollers.cluster_id(poller) == cluster_id:
+                poller.leaders_moved(leaders)
 
 
 def _learning_in_passing(

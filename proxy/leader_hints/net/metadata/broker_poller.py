@@ -2,7 +2,7 @@
 
 import contextlib
 import math
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping, Set
 from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
@@ -26,6 +26,7 @@ from leader_hints.core.versions.plan import plan_for
 from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.connector import Connector
+from leader_hints.net.metadata.identity_looks import IdentityLooks
 from leader_hints.net.metadata.peer_address import PeerAddress
 from leader_hints.net.metadata.pending_questions import PendingQuestions
 from leader_hints.net.metadata.reconnect_pause import ReconnectPause
@@ -143,6 +144,8 @@ class BrokerPoller:
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
     be asked on a new connection. ``unanswered_since``: when the question was sent that it has not
     answered; infinity if there is none.
+
+    Large because each reason to ask has its own note here.
     """
 
     def __init__(
@@ -167,6 +170,7 @@ class BrokerPoller:
         self._pause = ReconnectPause(settings.reconnect_min, settings.reconnect_max)
         self._pending = PendingQuestions()
         self._poll_plan = PollPlan(settings.slice_partitions)
+        self._looks = IdentityLooks()
         self._peer = PeerAddress()
         self._brokers = metadata.NO_BROKERS
         #: What it takes: maxima by API key, as was reported; ``None`` if it was lost since.
@@ -207,8 +211,20 @@ class BrokerPoller:
         self._pending.add(topics, epochs, everything=everything)
 
     def identify(self) -> None:
-        """Have the node id of the route's broker looked for now: leaders have changed."""
+        """Have the node id of the route's broker looked for now."""
         self._pending.add(identity=True)
+
+    def leaders_moved(self, nodes: Set[int]) -> None:
+        """Have it looked for soon where partitions have moved to ``nodes``.
+
+        The broker may lead something by now, and that alone is a proof.
+        """
+        broker = self.route.broker if self.route is not None else None
+        if broker is None or broker.proved_node is not None or not self.connected:
+            return
+        if not nodes <= broker.others:
+            self._looks.want(trio.current_time())
+            self._pending.wake()
 
     def reconnect(self) -> None:
         """Have the broker asked on a new connection, which may lead elsewhere than this one."""
@@ -303,9 +319,9 @@ class BrokerPoller:
                     pause = min(pause, identify)
                     identify *= 2
                 poll_at = min(trio.current_time() + pause, at_latest)
-            with trio.move_on_at(min(poll_at, look_at)):
+            with trio.move_on_at(min(poll_at, look_at, self._looks.at)):
                 await connection.wait(self._pending.due, self._listener.turn)
-            if trio.current_time() >= look_at:
+            if self._looks.take(trio.current_time()) or trio.current_time() >= look_at:
                 look_at = math.inf
                 self.identify()
             if not self.leaving and await self._refresh(connection) and self.route is not None:
