@@ -32,11 +32,13 @@ class BrokerState:
     listener, by node id; hints take addresses from here only, so that no other listener's leak.
     ``left``: where nodes were that are not among them any more.
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
-    ``others``: node ids proved to be other brokers', ``refused``: since when the broker answers as
-    none of these would; ``contradicted``: another node for which it answers now, and since when;
-    ``proved_at``: where the node is advertised that it is proved to be; ``peer``: the IP address of
-    the proxy's own connection, ``proved_peer``: what it was at the proof; ``disputed``: nodes of
-    which no proof counts, and until when; see :mod:`leader_hints.core.cluster.broker_identity`.
+    ``others``: node ids proved to be other brokers', ``former_others``: those on the connection
+    before, which go on to be polled until it is asked about them; ``refused``: since when the
+    broker answers as none of these would; ``contradicted``: another node for which it answers now,
+    and since when; ``proved_at``: where the node is advertised that it is proved to be; ``peer``:
+    the IP address of the proxy's own connection, ``proved_peer``: what it was at the proof;
+    ``disputed``: nodes of which no proof counts, and until when; see
+    :mod:`leader_hints.core.cluster.broker_identity`.
     ``serves_anybody``: the broker has answered the proxy's own questions without authenticating it,
     so it does so for every client. ``reachable``: some broker of the cluster can be asked for a
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
@@ -64,6 +66,7 @@ class BrokerState:
     node: int | None = None
     guessed: bool = False
     others: frozenset[int] = frozenset()
+    former_others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
     contradicted: tuple[int, float] | None = None
     proved_at: tuple[str, int] | None = None
@@ -129,8 +132,9 @@ class BrokerState:
         return False if node in self.others or self.proved_node is not None else None
 
     def elsewhere(self, nodes: Set[int]) -> Set[int]:
-        """Return those of ``nodes`` that are proved to be other brokers."""
-        known = nodes if self.proved_node is not None else nodes & self.others
+        """Return those of ``nodes`` that are proved to be other brokers, or were until now."""
+        others = self.others | self.former_others
+        known = nodes if self.proved_node is not None else nodes & others
         return known - {self.node} if self.node in known else known
 
     def topic_name(self, topic: Topic) -> str:

@@ -407,3 +407,28 @@ def test_a_broker_is_not_settled_while_it_refuses_to_be_what_it_is_proved_to_be(
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 130.0, 1.0)
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, NOT_LEADER), 131.0, 1.0)
     assert route.broker.node is None
+
+
+def test_what_a_broker_was_not_is_polled_on_until_the_next_connection_is_asked() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 3))
+    assert route.broker.others == {1, 2}
+    for _ in range(2):
+        presume(route.broker)
+        assert route.broker.others == frozenset()
+        assert route.broker.is_self(2) is None
+        assert route.broker.elsewhere({1, 2, 3}) == {1, 2}
+    # What it leads by now is not asked about; it does not know the topics yet.
+    conclude(route.broker, _TWO_LEADS, _answer(3), 10.0, 1.0)
+    assert route.broker.elsewhere({1, 2, 3}) == {2}
+    listed(route.broker, _moved(route, n2=9))
+    assert route.broker.elsewhere({1, 2, 3}) == frozenset()
+
+
+def test_a_broker_that_is_proved_on_its_next_connection_was_nothing_else() -> None:
+    route = _route()
+    conclude(route.broker, _ASKED, _answer(NOT_LEADER, NOT_LEADER, 3))
+    presume(route.broker)
+    conclude(route.broker, _ASKED, _answer(0, NOT_LEADER, NOT_LEADER))
+    assert route.broker.elsewhere({1, 2, 3}) == {2, 3}
+    assert not route.broker.former_others

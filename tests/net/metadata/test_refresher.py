@@ -469,6 +469,23 @@ async def test_moves_have_a_broker_identified_at_most_each_ten_seconds(
         assert scene.route.broker.proved_node == 1
 
 
+async def test_while_its_connection_flaps_other_brokers_stay_connected(
+    autojump_clock: MockClock,
+) -> None:
+    """A second passed at each until it was known again which of them are others."""
+    async with _scene(1, before=_lead_others) as scene:
+        await trio.sleep(10)
+        scene.net.attempts.clear()
+        for pause in (0.3, 0.5, 5):
+            for stream in [*scene.brokers[1].streams]:
+                await stream.aclose()
+            await trio.sleep(pause)
+        assert {*scene.addresses()} == {_upstream(1)}
+        assert [len(scene.brokers[node].streams) for node in (1, 2, 3)] == [1, 1, 1]
+        assert scene.route.broker.others == {2, 3}
+        assert not scene.route.broker.former_others
+
+
 async def test_so_it_is_from_one_that_comes_to_lead_later(autojump_clock: MockClock) -> None:
     """Until then the proxy's own broker may be that one, and what it is shown as is not asked."""
 

@@ -54,6 +54,7 @@ def probing(view: LeaderView, probe: Probe, source: Source) -> Iterator[None]:
 def forget(broker: BrokerState) -> None:
     """Know nothing any more: the route leads to another cluster."""
     broker.node, broker.guessed, broker.others = None, False, frozenset()
+    broker.former_others = frozenset()
     broker.refused = MappingProxyType({})
     broker.contradicted = broker.proved_at = None
 
@@ -69,6 +70,7 @@ class Listed(NamedTuple):
 def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> Listed:
     """Take the list of the cluster's brokers."""
     moved = _moved(broker, endpoints)
+    broker.former_others -= moved
     broker.endpoints = endpoints
     node = broker.proved_node
     if node is None:
@@ -88,11 +90,14 @@ def listed(broker: BrokerState, endpoints: Mapping[int, Endpoint]) -> Listed:
 def presume(broker: BrokerState, peer: str = "") -> None:
     """Keep what is proved alone: a new connection may lead to another broker.
 
+    But have those go on to be polled that it was proved not to be: it mostly leads to the same one.
     ``peer``: the IP address to which it leads.
     """
     broker.peer = peer
     if broker.proved_node is None:
+        others = broker.others | broker.former_others
         forget(broker)
+        broker.former_others = others
     broker.refused = MappingProxyType({})
     broker.contradicted = None
 
@@ -118,6 +123,7 @@ def conclude(
         if broker.proved_node != node:
             broker.proved_at = None
         broker.node, broker.guessed, broker.others = node, False, frozenset()
+        broker.former_others = frozenset()
         broker.refused = MappingProxyType({})
         broker.proved_peer = broker.peer
         _note_address(broker, node)
@@ -133,6 +139,8 @@ def conclude(
     if broker.node in ruled_out:
         broker.node, broker.guessed, broker.others = None, False, frozenset()
     broker.others |= ruled_out
+    # Of the rest it was not asked, so nothing proves it any more.
+    broker.former_others = (broker.former_others & nodes) - broker.others
     if broker.proved_node is None:
         _guess(broker)
 

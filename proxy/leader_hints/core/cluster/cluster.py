@@ -109,15 +109,17 @@ class Cluster:
         has changed since the last call. Each Metadata response asks, and there may be a thousand
         brokers.
         """
-        placed = [(r.name, r.broker.node, r.broker.guessed, r.broker.others) for r in routes]
-        placement = listener.name, listener.broker.endpoints, self.view.misled, placed
+        brokers = [route.broker for route in routes]
+        placed = [(b.node, b.guessed, b.others, b.former_others) for b in brokers]
+        names = [route.name for route in routes]
+        placement = listener.name, listener.broker.endpoints, self.view.misled, names, placed
         if self._placement == placement:
             return None
         self._placement = placement
         # All brokers for each route at once, not each route for each broker: there may be hundreds.
         elsewhere: Set[int] = {*listener.broker.endpoints}
-        for route in routes:
-            elsewhere = route.broker.elsewhere(elsewhere)
+        for broker in brokers:
+            elsewhere = broker.elsewhere(elsewhere)
         others = {
             node: endpoint
             for node, endpoint in listener.broker.endpoints.items()

@@ -16,6 +16,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Brokers, ClusterMetadata
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster import broker_identity
 from leader_hints.core.cluster.broker_identity import Probe
 from leader_hints.core.cluster.doubts import Reporter, Source
@@ -433,14 +434,19 @@ class BrokerPoller:
         asked = await self._listener.probe(self, view) if view is not None else {}
         if asked:
             epochs = {partition: leader.epoch for partition, leader in asked.items()}
-            before = route.broker.node, route.broker.guessed, route.broker.others
+            before = _identity(route.broker)
             errors = await self._ask_whether_it_leads(connection, epochs)
             broker_identity.conclude(
                 route.broker, asked, errors, trio.current_time(), _REFUSED_SECONDS
             )
-            if before != (route.broker.node, route.broker.guessed, route.broker.others):
+            if before != _identity(route.broker):
                 self._listener.identified(self)
         return broker_identity.is_settled(route.broker)
+
+
+def _identity(broker: BrokerState) -> tuple[int | None, bool, frozenset[int], frozenset[int]]:
+    """Return what is known of which node a broker is."""
+    return broker.node, broker.guessed, broker.others, broker.former_others
 
 
 def _next_conclusion(route: Route) -> float:
