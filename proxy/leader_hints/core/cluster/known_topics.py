@@ -185,7 +185,10 @@ class KnownTopics:
         """
         known = self._topics.get(self._keys.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
-            # With ids a lagging broker costs nothing: a recreated topic has another id.
+            # With ids a lagging broker costs nothing: a recreated topic has another id. Without,
+            # one that is cut off has the topic forgotten until another one answers. While an error
+            # is held all are asked each few milliseconds, and 100 of 100 errors got a hint all the
+            # same. To keep the topic would be to hint a recreated one by former epochs.
             if known is not None and not known.id:
                 self._forget(known)
             return None
