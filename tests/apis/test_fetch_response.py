@@ -133,6 +133,65 @@ def test_finds_the_failures_that_kio_wrote_in_any_chunks(
     _check_result(answer, frame, _scan(answer, frame, [*sorted(cuts), len(frame)]))
 
 
+@given(_ANSWERS, st.integers(0, 99), st.data())
+def test_says_the_same_where_it_looks_at_heads_alone(
+    answer: Entity, seed: int, data: st.DataObject
+) -> None:
+    frame = response_frame(answer, 9, seed)
+    scan = _looked(answer, memoryview(frame), data)
+    if not scan.clean:
+        scan.advance(memoryview(frame), len(frame), len(frame))
+    _check_result(answer, frame, scan)
+
+
+def _looked(answer: Entity, frame: memoryview, data: st.DataObject) -> FetchScan:
+    """Return a scan that has seen the beginning, and then windows for as long as it could."""
+    scan = FetchScan(answer.__version__)
+    scan.advance(frame, data.draw(st.integers(8, len(frame))), len(frame))
+    while not (scan.clean or scan.whole or scan.failed or scan.scanned):
+        width = data.draw(st.integers(1, 200))
+        scan.look(frame[scan.at : scan.at + width], len(frame))
+        assert not scan.failed
+        assert scan.scanned is None
+    return scan
+
+
+@given(_ANSWERS, st.integers(0, 99), st.data())
+def test_refuses_the_same_where_it_looks_at_heads_alone(
+    answer: Entity, seed: int, data: st.DataObject
+) -> None:
+    frame = bytearray(response_frame(answer, 9, seed))
+    frame[data.draw(st.integers(8, len(frame) - 1))] = data.draw(st.integers(0, 255))
+    view, looked, seen = memoryview(frame), None, None
+    with contextlib.suppress(WireError):
+        scan = _looked(answer, view, data)
+        scan.advance(view, len(frame), len(frame))
+        looked = _found(scan)
+    with contextlib.suppress(WireError):
+        seen = _found(_scan(answer, bytes(frame), [len(frame)]))
+    assert looked == seen
+
+
+def _found(scan: FetchScan) -> tuple[object, ...]:
+    return scan.clean, scan.scanned, scan.error, scan.session_id
+
+
+def test_heads_alone_are_enough_where_nothing_failed() -> None:
+    kind = response_type(ApiKey.FETCH, 16)
+    topic = element(kind, "responses")
+    part = plain(element(topic, "partitions"), records=bytes(1000))
+    answer = plain(kind, responses=(plain(topic, partitions=(part,) * 3),) * 3)
+    frame = memoryview(response_frame(answer, 9))
+    scan, heads = FetchScan(16), 0
+    scan.advance(frame, 100, len(frame))
+    while not scan.clean:
+        scan.look(frame[scan.at : scan.at + 64], len(frame))
+        heads += 1
+        assert not scan.whole
+    # Where a topic ends the first window of the next one does not reach its partition's records.
+    assert 8 <= heads <= 10
+
+
 @given(_ANSWERS, st.none() | st.integers(0, 99))
 def test_the_short_look_never_misses_a_failure(answer: Entity, seed: int | None) -> None:
     frame = response_frame(answer, 3, seed)

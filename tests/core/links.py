@@ -6,6 +6,7 @@ from leader_hints.apis.leader_hint import LeaderHint
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import NotUnderstood
 from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.link.ahead import Ahead
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
@@ -46,6 +47,9 @@ class Driven:
     from the broker while a response is held, and the shared buffer is another link's as soon
     as a step ends: here it is overwritten, so that a piece that outlives its step shows.
     ``before``: how many bytes each flow had taken before what it received last.
+
+    With ``looks_from`` bytes that the broker has sent are looked at before they are received, and
+    so many are waited for as the system would have ``room`` for.
     """
 
     def __init__(
@@ -60,6 +64,8 @@ class Driven:
         recovery: Recovery | None = None,
         address: str = "",
         principal: str = "",
+        looks_from: int | None = None,
+        room: int = 1 << 20,
     ) -> None:
         self.budget = budget or Budget(1 << 20, 1 << 22)
         self.decide = decide
@@ -80,6 +86,12 @@ class Driven:
             address=address,
             principal=principal,
         )
+        if looks_from is not None:
+            self.link.responses.looks_from = looks_from
+        self._room = room
+        self._ended = False
+        #: So many bytes of the broker are waited for.
+        self._awaited = 0
         self._taken: dict[Flow, int] = {self.link.requests: 0, self.link.responses: 0}
         self.before = dict(self._taken)
 
@@ -116,6 +128,8 @@ class Driven:
 
     def end(self) -> None:
         """Let both ends say that they have no more to say, but for one that a fault has ended."""
+        self._ended = True
+        self._read_broker()
         for flow, out in (
             (self.link.requests, self.to_broker),
             (self.link.responses, self.to_client),
@@ -135,7 +149,21 @@ class Driven:
                 self._resume(responses, self.to_client)
             if not self._unread or responses.fault is not None:
                 return
+            if responses.ahead is not None:
+                if len(self._unread) < self._awaited and not self._ended:
+                    return
+                self._look(responses.ahead)
+                continue
             self._unread = self._receive(responses, self._unread, self.to_client)
+
+    def _look(self, ahead: Ahead) -> None:
+        """Look at what is ahead of what has been received of the broker."""
+        responses, (distance, least, most) = self.link.responses, ahead
+        there = self._unread[distance : distance + most]
+        self._send(responses, responses.looked(bytes(there)), self.to_client)
+        self._resume(responses, self.to_client)
+        waits = responses.ahead is ahead
+        self._awaited = min(distance + least, self._room) if waits else 0
 
     def _receive(self, flow: Flow, data: memoryview, out: bytearray) -> memoryview:
         """Receive as much as there is room for; return the rest.

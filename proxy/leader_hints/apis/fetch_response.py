@@ -30,7 +30,7 @@ _TOPICS_AT = _HEADER_TAGS_AT + 1 + _RESPONSE.size
 #: A frame shorter than this holds no partition's error code.
 _SMALLEST_GLANCE = _TOPICS_AT + 2
 #: The fixed part; aborted transactions, preferred replica, records and tags at their shortest.
-_SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
+SMALLEST_PARTITION = _PARTITION.size + 1 + 4 + 1 + 1
 
 #: Topics and failed partitions that are looked at in one go: a millisecond. Of plain partitions as
 #: many as this say cost what one of those does.
@@ -94,7 +94,7 @@ def pass_plain(frame: Buffer, at: int, end: int, partitions: int) -> tuple[int, 
     first other one stands, how many of ``partitions`` are left, and whether one had records.
     """
     carries = False
-    while partitions > 1 and at + _SMALLEST_PARTITION <= end:
+    while partitions > 1 and at + SMALLEST_PARTITION <= end:
         _, error, _, _, _ = _PARTITION.unpack_from(frame, at)
         if error in HINTABLE or frame[at + _PARTITION.size] > 1:
             break
@@ -139,10 +139,12 @@ class FetchScan:
     the records behind it. ``scanned``: at least one failed, and the whole frame has been seen.
     ``started``: ``error`` and ``session_id`` are known. ``paused``: so much was looked at that
     others may have their turn, and there is more at hand.
+
+    ``at``: where the next bytes of interest are, which may be far beyond those that have come. They
+    may be seen without the records before them, see :meth:`look`, unless it must be ``whole``.
     """
 
     __slots__ = (
-        "_at",
         "_carries",
         "_failures",
         "_open",
@@ -150,17 +152,19 @@ class FetchScan:
         "_topic",
         "_topics",
         "_version",
+        "at",
         "clean",
         "error",
         "paused",
         "scanned",
         "session_id",
         "started",
+        "whole",
     )
 
     def __init__(self, version: int) -> None:
         self._version = version
-        self._at = 8
+        self.at = 8
         self.started = False
         self._topics = 0
         self._partitions = 0
@@ -169,10 +173,16 @@ class FetchScan:
         self._failures: list[Failure] = []
         self._carries = False
         self.paused = False
+        self.whole = False
         self.clean = False
         self.scanned: Scanned | None = None
         self.error = 0
         self.session_id = 0
+
+    @property
+    def failed(self) -> bool:
+        """Whether a partition that was seen has failed."""
+        return bool(self._failures)
 
     def advance(self, frame: memoryview, have: int, size: int) -> None:
         """Go on with the first ``have`` bytes of ``frame``, which will have ``size`` in all.
@@ -184,10 +194,35 @@ class FetchScan:
         """
         self.paused = False
         try:
-            self._advance(Reader(frame, self._at, have), size)
+            self._advance(Reader(frame, self.at, have), size)
         except Truncated:
-            if have == size or self._at > size:
+            if have == size or self.at > size:
                 raise
+
+    def look(self, window: memoryview, size: int) -> None:
+        """Go on with bytes that stand from :attr:`at` on, without those before them.
+
+        ``size``: of the frame in all. This is as if :meth:`advance` had seen all bytes up to there.
+        But a window with a failure, or with too little of a head, counts as not seen: from then on
+        the frame must be ``whole``.
+
+        :raises WireError: as :meth:`advance`.
+        """
+        before = self.at, self._topics, self._partitions, self._topic, self._open
+        begin, self.at, self.paused = self.at, 0, False
+        try:
+            self._advance(Reader(window), size - begin)
+        except Truncated:
+            if begin + len(window) >= size or begin + self.at > size:
+                raise
+        finally:
+            self.at += begin
+        if self._failures or self.at == begin:
+            self.at, self._topics, self._partitions, self._topic, self._open = before
+            self._failures.clear()
+            self.scanned = None
+            self.clean = self.paused = False
+            self.whole = True
 
     def _advance(self, reader: Reader, size: int) -> None:
         if not self.started:
@@ -218,7 +253,7 @@ class FetchScan:
         _, self.error, self.session_id = _RESPONSE.unpack_from(reader.buffer, at)
         self._topics = self._count(reader)
         self.started = True
-        self._at = reader.at
+        self.at = reader.at
         self.clean = self._topics == 0
 
     def _open_topic(self, reader: Reader) -> None:
@@ -228,7 +263,7 @@ class FetchScan:
             reader.skip_tags()
             self._topics -= 1
         self._topic, self._partitions = topic, partitions
-        self._at = reader.at
+        self.at = reader.at
 
     def _count(self, reader: Reader) -> int:
         # Not compact_array: that refuses what the bytes at hand cannot hold, and here more
@@ -241,7 +276,7 @@ class FetchScan:
         at, others, carries = pass_plain(reader.buffer, reader.at, reader.end, some)
         self._partitions -= some - others
         self._carries |= carries
-        self._at = reader.at = at
+        self.at = reader.at = at
         return most - (some - others) // _PLAIN_FOR_ONE
 
     def _take_failed(self, reader: Reader, most: int) -> int:
@@ -251,11 +286,11 @@ class FetchScan:
         how many more of ``most`` may be taken.
         """
         frame, at, left, topic = reader.buffer, reader.at, self._partitions, self._topic
-        last = reader.end - _SMALLEST_PARTITION
+        last = reader.end - SMALLEST_PARTITION
         until = max(1, left - most)
         while left > until and at <= last:
             partition, error, _, _, _ = _PARTITION.unpack_from(frame, at)
-            tags = at + _SMALLEST_PARTITION - 1
+            tags = at + SMALLEST_PARTITION - 1
             if (
                 error not in HINTABLE
                 or frame[at + _PARTITION.size] > 1
@@ -268,7 +303,7 @@ class FetchScan:
             self._failures.append(Failure(topic, partition, error, tags, at))
         most -= self._partitions - left
         self._partitions = left
-        self._at = reader.at = at
+        self.at = reader.at = at
         return most
 
     def _open_partition(self, reader: Reader) -> None:
@@ -284,7 +319,7 @@ class FetchScan:
         if length > 1:
             self._carries = True
         self._open = (partition, error)
-        self._at = reader.at = records + max(length - 1, 0)
+        self.at = reader.at = records + max(length - 1, 0)
         if error not in HINTABLE and not self._failures:
             self.clean = self._topics == 1 and self._partitions == 1
 
@@ -302,7 +337,7 @@ class FetchScan:
             self._topics -= 1
         self._open = None
         self._partitions -= 1
-        self._at = reader.at
+        self.at = reader.at
 
     def _finish(self, reader: Reader, size: int) -> None:
         if not self._failures:

@@ -4,7 +4,8 @@ Bugs about messages that are lost, kept back, out of order or not understood, an
 are here. What is done with a single response is in core/responses. How bytes are moved, and how
 connections end, is in net/pump.
 
-- link: both directions; flow: one direction, gathered_frame: a frame that it keeps.
+- link: both directions; flow: one direction, gathered_frame: a frame that it keeps,
+  ahead: what it is to look at without receiving it.
 - request_flow, response_flow: the messages of each direction.
 - link_state: what both share: client, its topic_ids, request_policies (what is done with each
   kind of request), exchanges.

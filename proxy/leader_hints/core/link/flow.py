@@ -5,6 +5,7 @@ Tested in ``tests/core/link/test_link.py``.
 
 from abc import ABC, abstractmethod
 
+from leader_hints.core.link.ahead import Ahead
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.wire.scatter import Rest
@@ -45,7 +46,8 @@ class Flow(ABC):
 
     ``unfinished``: nothing may be received until :meth:`resume` has done the rest.
     ``opaque``: bytes are no longer looked at. ``fault``: the stream is beyond repair, in
-    words; the driver sends what was returned and closes the link.
+    words; the driver sends what was returned and closes the link. ``ahead``: nothing is to be
+    received before the driver has looked there.
     """
 
     __slots__ = (
@@ -64,6 +66,7 @@ class Flow(ABC):
         "_rest",
         "_shared",
         "_skip",
+        "ahead",
         "fault",
         "opaque",
         "unfinished",
@@ -89,6 +92,7 @@ class Flow(ABC):
         #: What came behind what must be waited for, or had no room in a turn.
         self._backlog: memoryview | None = None
         self._left = AT_ONCE
+        self.ahead: Ahead | None = None
         self.unfinished = False
         self.opaque = opaque
         self.fault: str | None = None

@@ -15,7 +15,8 @@ class GatheredFrame:
 
     ``must``: it cannot go on unless more of it is there. ``reserved``: what was taken for it of the
     budget, as the bytes came; what takes it gives that back. ``exchange``: the one that a response
-    answers; ``scan``: what was read so far of a Fetch response.
+    answers; ``scan``: what was read so far of a Fetch response; ``waited``: the bytes to be looked
+    at next were not there yet when it was tried.
     """
 
     __slots__ = (
@@ -28,6 +29,7 @@ class GatheredFrame:
         "reserved",
         "scan",
         "size",
+        "waited",
     )
 
     def __init__(self, account: Account, begun: memoryview, size: int, *, must: bool) -> None:
@@ -41,6 +43,7 @@ class GatheredFrame:
         self.reserved = 0
         self.exchange: Exchange | None = None
         self.scan: FetchScan | None = None
+        self.waited = False
 
     def grow(self) -> bool:
         """Make room for as much as there is again, or for the rest; false if over budget."""

@@ -6,10 +6,12 @@ Tested in ``tests/core/link/test_link.py``.
 import struct
 from collections.abc import Sequence
 
+from leader_hints.apis.fetch_response import SMALLEST_PARTITION
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import LeaderHint, Scanned
 from leader_hints.apis.preferred_replica import PreferredReplicaScan
 from leader_hints.core.hints.recovery import Awaiting
+from leader_hints.core.link.ahead import Ahead
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
 from leader_hints.core.link.flow import Flow, Pieces
@@ -48,6 +50,8 @@ _PROOFS = 2
 _LITTLE_AT_ONCE = 32_768
 #: Bytes received for a partition's head behind records that went by unread: behind it others may.
 _PARTITION_HEAD = 4096
+#: No response is as large.
+NEVER = 1 << 31
 #: Bytes of a request that cost as much to read as an error does.
 _REQUEST = 1024
 
@@ -60,6 +64,8 @@ class ResponseFlow(Flow):
 
     ``held``: set when a response waits for its hints; then nothing may be received until
     :meth:`release` was called. ``unread``: the fault is the client's, which reads no answers.
+    ``looks_from``: the driver can look at a partition's head without receiving it, where at least
+    so many bytes precede it that have not been received.
     """
 
     __slots__ = (
@@ -67,6 +73,7 @@ class ResponseFlow(Flow):
         "_brief",
         "_exchanges",
         "_link",
+        "_looked",
         "_notes",
         "_passthrough",
         "_placement",
@@ -74,6 +81,7 @@ class ResponseFlow(Flow):
         "_reserved",
         "_steps",
         "held",
+        "looks_from",
         "unread",
     )
 
@@ -102,6 +110,10 @@ class ResponseFlow(Flow):
         self._reserved = 0
         #: Records have just gone by unread, and others stand behind the next partition's head.
         self._brief = False
+        #: Heads of the last response were looked at without receiving them. The next one may be
+        #: like it: the less is received of it the better.
+        self._looked = False
+        self.looks_from = NEVER
         self.held: Held | None = None
         self.unread = False
 
@@ -151,6 +163,7 @@ class ResponseFlow(Flow):
             if (rest := self._rest_of_begun(data)) is not None:
                 return rest
             self._skip = 0
+        self._looked = False
         pieces: Pieces = []
         #: From here on data is forwarded unchanged.
         begun = 0
@@ -303,6 +316,8 @@ class ResponseFlow(Flow):
         if self._brief and scan is not None and not self._carry:
             # What is left of the records, and the head behind them.
             return self._shared[: scan.passing + _PARTITION_HEAD]
+        if self._looked and self._gather is None and not self._carry:
+            return self._shared[: self._skip + _PARTITION_HEAD]
         return super().buffer()
 
     def flushed(self) -> None:
@@ -315,6 +330,7 @@ class ResponseFlow(Flow):
     def ended(self) -> Pieces:
         """See :meth:`leader_hints.core.link.flow.Flow.ended`."""
         self._link.broker_ends()
+        self.ahead = None
         return super().ended()
 
     def close(self) -> None:
@@ -323,7 +339,7 @@ class ResponseFlow(Flow):
             self.held.give_back()
         self._account.give_back(self._reserved)
         self._reserved = 0
-        self.held = self._steps = None
+        self.held = self._steps = self.ahead = None
         self._placement.close()
         self._give_back_requests()
         super().close()
@@ -436,6 +452,7 @@ class ResponseFlow(Flow):
         if self._gather is not None:
             self._gather.exchange, self._gather.scan = exchange, outcome.scan
             self.unfinished = outcome.scan is not None and outcome.scan.paused
+            self._look_ahead(self._gather)
         return False
 
     def _hold(self, held: Held, exchange: Exchange) -> bool:
@@ -528,7 +545,43 @@ class ResponseFlow(Flow):
             yield from self._notes.lacks_budget(outcome)
         return [frame]
 
-    def _gathered(self, gather: GatheredFrame) -> Pieces:
+    def looked(self, there: bytes) -> Pieces:
+        """Look at what is there of the bytes that are ``ahead``; return what to send.
+
+        Where ``ahead`` is still the same object too few are there. Then the driver calls this again
+        once, when there are enough, or it has waited in vain.
+        """
+        gather, ahead = self._gather, self.ahead
+        assert gather is not None
+        assert ahead is not None
+        if len(there) >= ahead.least:
+            gather.waited = False
+            return self._gathered(gather, memoryview(there))
+        if gather.waited:
+            self.look_no_more()
+        gather.waited = True
+        return []
+
+    def look_no_more(self) -> None:
+        """Have all of this response received."""
+        assert self._gather is not None
+        assert self._gather.scan is not None
+        self._gather.scan.whole = True
+        self.ahead = None
+
+    def _look_ahead(self, gather: GatheredFrame) -> None:
+        """Have the next partition's head looked at without receiving it, if it is far away.
+
+        Where no partition failed the records that precede it are then never received.
+        """
+        self.ahead, scan = None, gather.scan
+        if scan is None or scan.whole or self._placing is not None:
+            return
+        distance, left = scan.at - gather.filled, gather.size - scan.at
+        if distance >= self.looks_from and left > 0 and not scan.failed:
+            self.ahead = Ahead(distance, min(left, SMALLEST_PARTITION), min(left, _PARTITION_HEAD))
+
+    def _gathered(self, gather: GatheredFrame, ahead: memoryview | None = None) -> Pieces:
         exchange = gather.exchange
         assert exchange is not None
         frame = gather.memory[: gather.filled]
@@ -540,7 +593,9 @@ class ResponseFlow(Flow):
             gather.filled = gather.size = len(frame)
         self._place(frame, 0)
         if gather.scan is not None:
-            outcome = fetch_responses.go_on(self._notes, exchange, gather.scan, frame, gather.size)
+            outcome = fetch_responses.go_on(
+                self._notes, exchange, gather.scan, frame, gather.size, ahead
+            )
         elif gather.filled == gather.size or (
             exchange.recoded and gather.filled == len(gather.memory)
         ):
@@ -552,8 +607,10 @@ class ResponseFlow(Flow):
         if isinstance(outcome, Gather):
             gather.scan = gather.scan or outcome.scan
             self.unfinished = gather.scan is not None and gather.scan.paused
+            self._look_ahead(gather)
             return []
-        self._gather = None
+        self._gather = self.ahead = None
+        self._looked = ahead is not None
         self._skip = gather.size - gather.filled
         return self._take_turn(self._becoming(outcome, exchange, frame, gather.size))
 
@@ -564,6 +621,7 @@ class ResponseFlow(Flow):
     def _let_go(self, gather: GatheredFrame) -> Pieces:
         exchange = gather.exchange
         assert exchange is not None
+        self.ahead = None
         begun, placing, outcome = gather.memory[: gather.filled], self._placing, None
         if placing is not None and placing.cuts is not None:
             self._placement.leave_in(placing)

@@ -43,12 +43,23 @@ def hinted(notes: ResponseNotes, exchange: Exchange, frame: memoryview, length: 
 
 
 def go_on(
-    notes: ResponseNotes, exchange: Exchange, scan: FetchScan, frame: memoryview, length: int
+    notes: ResponseNotes,
+    exchange: Exchange,
+    scan: FetchScan,
+    frame: memoryview,
+    length: int,
+    ahead: memoryview | None = None,
 ) -> Outcome:
-    """Look further into a response of which ``scan`` has seen the beginning, or nothing yet."""
+    """Look further into a response of which ``scan`` has seen the beginning, or nothing yet.
+
+    ``ahead``: bytes from where the scan has got to, if ``frame`` does not go as far.
+    """
     version = exchange.policy.version
     try:
-        scan.advance(frame, len(frame), length)
+        if ahead is None:
+            scan.advance(frame, len(frame), length)
+        else:
+            scan.look(ahead, length)
         if not scan.clean and scan.scanned is None:
             return GATHER
     except WireError as error:
