@@ -1,7 +1,7 @@
 """Requests and responses of the protocol, packed by hand, sharing no code with the proxy."""
 
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 PRODUCE, FETCH, LIST_OFFSETS, METADATA, SASL_HANDSHAKE, API_VERSIONS = 0, 1, 2, 3, 17, 18
@@ -106,6 +106,21 @@ def fetch_response(correlation: int, error: int = 0, records: bytes = b"") -> by
     partition += varint(len(records) + 1) + records + _TAGS
     topic = TOPIC_ID + array([partition]) + _TAGS
     body = struct.pack(">ihi", 0, 0, 0) + array([topic]) + _TAGS
+    return response(FETCH, 15, correlation, body)
+
+
+def large_fetch_response(correlation: int, partitions: Sequence[tuple[int, int]]) -> bytes:
+    """A Fetch response v13 to v16 for partitions of TOPIC_ID: error, and bytes of records."""
+    packed = [
+        struct.pack(">ihqqq", number, error, 9, 9, 0)
+        + array([])
+        + struct.pack(">i", -1)
+        + varint(size + 1)
+        + bytes([number + 1]) * size
+        + _TAGS
+        for number, (error, size) in enumerate(partitions)
+    ]
+    body = struct.pack(">ihi", 0, 0, 0) + array([TOPIC_ID + array(packed) + _TAGS]) + _TAGS
     return response(FETCH, 15, correlation, body)
 
 

@@ -22,6 +22,7 @@ from leader_hints.core.route import Route
 from leader_hints.net.pump.endings import Endings
 from leader_hints.net.pump.holds import Holds
 from leader_hints.net.pump.limits import Load, PumpLimits
+from leader_hints.net.pump.lookahead import LOOKS_FROM, Lookahead
 from leader_hints.net.pump.poller import READ, KeepingPoller, Poller, make_poller
 from leader_hints.net.pump.relay import Relay
 from leader_hints.net.pump.reports import Doubt, Lack, Reports, Snoop
@@ -70,7 +71,8 @@ class Pump:
         self._watched = watched = WatchedSides(poller or KeepingPoller(make_poller()))
         self._queues = queues = SendQueues(self._shared, limits.queued_bytes, watched, reports)
         self._endings = Endings(self._pairs, watched, queues, hold_timer, reports, limits)
-        self._relay = Relay(watched, queues, self._endings, hold_timer, reports)
+        self._lookahead = Lookahead()
+        self._relay = Relay(watched, queues, self._lookahead, self._endings, hold_timer, reports)
         budget.turns.on_turn = self._turn_came
 
     def adopt(
@@ -109,6 +111,9 @@ class Pump:
             principal=principal,
         )
         pair = SocketPair(link, client, broker, client_name)
+        if pair.plain:
+            # Else nothing is moved within the system, and what is not received now is later.
+            link.responses.looks_from = LOOKS_FROM
         self._endings.times.begin(pair)
         self._pairs[number] = pair
         route.traffic.links += 1
@@ -155,6 +160,7 @@ class Pump:
         Each step is short, and links may be served in between.
         """
         self._queues.sweep()
+        self._lookahead.sweep()
         self._budget.memory.sweep()
         yield from self._endings.sweep(now)
 

@@ -1,10 +1,14 @@
 """What is done when a socket is ready: bytes go through the link to the other one."""
 
+import socket
 from collections.abc import Sequence
 
 from leader_hints.apis.leader_hint import LeaderHint
+from leader_hints.core.link.flow import Pieces
+from leader_hints.core.link.response_flow import NEVER
 from leader_hints.net.pump.endings import Endings
 from leader_hints.net.pump.holds import Holds
+from leader_hints.net.pump.lookahead import Lookahead
 from leader_hints.net.pump.pipe import Pipe, UnfitError
 from leader_hints.net.pump.poller import DUE, PEER_CLOSED, READ, WRITE
 from leader_hints.net.pump.reports import Reports
@@ -23,18 +27,20 @@ _TIMES = 4
 class Relay:
     """Serves the sockets of all links, one at a time."""
 
-    __slots__ = ("_endings", "_hold_timer", "_queues", "_reports", "_watched")
+    __slots__ = ("_endings", "_hold_timer", "_lookahead", "_queues", "_reports", "_watched")
 
     def __init__(
         self,
         watched: WatchedSides,
         queues: SendQueues,
+        lookahead: Lookahead,
         endings: Endings,
         hold_timer: Holds,
         reports: Reports,
     ) -> None:
         self._watched = watched
         self._queues = queues
+        self._lookahead = lookahead
         self._endings = endings
         self._hold_timer = hold_timer
         self._reports = reports
@@ -54,7 +60,11 @@ class Relay:
         """Receive what is there, and send what becomes of it to the other side."""
         for times in range(_TIMES):
             # Mostly more has come meanwhile. To have the poller say so costs more than to look.
-            if not self._receive(side, is_there=not times):
+            if side.flow.ahead is not None:
+                again = self._look(side.pair)
+            else:
+                again = self._receive(side, is_there=not times)
+            if not again:
                 return
 
     def _receive(self, side: Side, *, is_there: bool, copies: bool = False) -> bool:
@@ -102,7 +112,30 @@ class Relay:
         else:
             flow.passed(size)
             self._went_on(side, size, queues.pour(side.peer, pipe))
-        return size >= _MUCH and pair.open and may_be_read(side)
+        return (size >= _MUCH or flow.ahead is not None) and pair.open and may_be_read(side)
+
+    def _look(self, pair: SocketPair) -> bool:
+        """Look at bytes that the broker has sent, without receiving them; return as `_receive`."""
+        sock, responses, lookahead = pair.broker.socket, pair.link.responses, self._lookahead
+        ahead = responses.ahead
+        assert ahead is not None
+        # Nothing is ahead where a side has TLS.
+        assert isinstance(sock, socket.socket)
+        there = lookahead.peek(sock, ahead)
+        pieces: Pieces = []
+        if there is None:
+            responses.look_no_more()
+            responses.looks_from = NEVER
+        else:
+            pieces = responses.looked(there)
+        if responses.ahead is ahead:
+            if lookahead.wait(sock, ahead.distance + ahead.least):
+                return False
+            responses.look_no_more()
+        if responses.ahead is None:
+            lookahead.go_on(sock)
+        self._went_on(pair.broker, 0, self._queues.send(pair.client, pieces))
+        return pair.open and may_be_read(pair.broker)
 
     def _resume(self, side: Side) -> None:
         """Go on with what was left of what a side has received."""
