@@ -16,6 +16,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.workers import awaited
 from leader_hints.core.workers.awaited import AwaitedSuccesses
+from leader_hints.core.workers.messages import LeaderMove
 from tests.harness.lines import lines_of
 
 _ENDPOINTS = {node: Endpoint(f"{node}.example", 9092, None) for node in (1, 2)}
@@ -103,7 +104,7 @@ class _Process:
         self.recovery.take(event)
         self.reference.take(event)
         for worker in self.workers:
-            worker.moved("cluster", "t", partition, leader)
+            worker.moved("cluster", [LeaderMove("t", partition, leader)])
 
 
 _WORKER = st.integers(0, 1)
@@ -165,7 +166,7 @@ def test_what_expires_at_the_same_time_is_forgotten_in_short_steps() -> None:
     while worker.remembered > 1:
         assert lines_of(lambda: worker.failed_anywhere("b", "Fetch", [("t", 0)])) < 10_000
     process.clock.now += PATIENCE
-    worker.moved("cluster", "t", 0, 3)
+    worker.moved("cluster", [LeaderMove("t", 0, 3)])
     assert worker.remembered == 0
     assert not any(route.awaited for route in worker._routes)
 
@@ -177,7 +178,7 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     worker = process.workers[0]
     for partition in range(50):
         worker.failed_anywhere("a", "Fetch", [("t", partition)])
-        worker.moved("cluster", "t", partition, 1)
+        worker.moved("cluster", [LeaderMove("t", partition, 1)])
     assert worker.remembered == 20
     for number in range(50):
         for partition in (48, 49):

@@ -36,7 +36,7 @@ def _classes(module: Any) -> set[type[Any]]:
 
 
 def test_no_message_and_no_event_is_forgotten() -> None:
-    parts = {messages.Failing, messages.CellCount}
+    parts = {messages.Failing, messages.LeaderMove, messages.CellCount}
     assert _classes(messages) - parts == set(MESSAGES.values())
     assert _classes(events) - {events.ErrorAnswered} == set(get_args(Event))
 

@@ -40,9 +40,12 @@ from leader_hints.core.workers.messages import (
     BrokerMissed,
     BrokerServes,
     BrokerWanted,
+    ClientFailed,
     ClientServed,
     IdsLacking,
     IdWithheld,
+    LeaderMove,
+    LeadersCame,
     LinkEnded,
     LoadReported,
     ModeSet,
@@ -171,6 +174,81 @@ async def test_many_topics_come_in_few_messages() -> None:
     hall.side.telling.flush()
     told = [message for message in seat.pending() if isinstance(message, TopicsAdded)]
     assert [len(message.topics) for message in told] == [MOST_ENTRIES, MOST_ENTRIES, 1]
+
+
+def _leader_moved(partition: int, leader: int = 1) -> LeaderMoved:
+    return LeaderMoved(
+        cluster="cluster",
+        topic="t",
+        partition=partition,
+        leader_before=2,
+        epoch_before=1,
+        leader=leader,
+        epoch=2,
+    )
+
+
+async def test_moves_that_come_together_go_in_one_message() -> None:
+    """Each was a system call for each worker: 200 of them 24 ms of one step with 32 workers."""
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    hall.exchange()
+    for partition in range(MOST_ENTRIES + 200):
+        hall.emit(_leader_moved(partition), 0)
+    assert len(seat.pending()) == 1
+    learn(hall.route, {0: (1, 5)}, topic="t", source=1)
+    hall.side.telling.flush()
+    added, moved = seat.pending()
+    assert isinstance(added, TopicsAdded)
+    assert isinstance(moved, LeadersCame)
+    assert len(moved.moves) == 200
+
+
+async def test_hints_errors_and_successes_come_behind_the_moves(mock_clock: MockClock) -> None:
+    hall, seat = _moved()
+    other = hall.seat(2)
+    hall.exchange()
+    link = seat.link()
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    said = seat.waiting
+    hall.emit(_leader_moved(1), 0)
+    for message in said:
+        hall.side.take(seat.worker, message)  # type: ignore[arg-type]
+    hall.emit(_leader_moved(2), 0)
+    hall.side.take(seat.worker, ClientFailed("r", "c", "Fetch", (("t", 0),)))
+    hall.emit(_leader_moved(3), 0)
+    hall.side.take(seat.worker, ClientServed("r", 1, "c", "", "Fetch", "t", 0))
+    kinds = [type(message).__name__ for message in seat.pending()]
+    assert kinds.index("LeadersCame") < kinds.index("HintsDecided")
+    kinds = [type(message).__name__ for message in other.pending()]
+    assert kinds == ["LeadersCame"] * 2 + ["ClientFailed", "LeadersCame", "ClientServed"]
+
+
+async def test_a_worker_takes_many_moves_in_few_lines_however_many_routes_it_has() -> None:
+    def lines(others: int) -> int:
+        hall = Hall(settings_of(), others=[f"r{number}" for number in range(others)])
+        view = LeaderView("cluster", trio.current_time)
+        for node, route in enumerate(hall.routes, 1):
+            route.broker.view, route.broker.node = view, node
+        seat = hall.seat(1)
+        hall.exchange()
+        moves = tuple(LeaderMove("t", number, 1) for number in range(MOST_ENTRIES))
+        return lines_of(lambda: seat.side.takes(LeadersCame("cluster", moves)))
+
+    assert lines(300) < lines(0) + 300 * 10
+
+
+async def test_a_worker_that_begins_is_sent_moves_in_few_messages() -> None:
+    hall = _hall()
+    hall.meet()
+    for partition in range(MOST_ENTRIES * 2):
+        hall.emit(_leader_moved(partition), 0)
+    hall.side.telling.flush()
+    seat = hall.seat(1, told=False)
+    assert most_lines(seat.joining) < 25_000
+    moved = [message for message in seat.pending() if isinstance(message, LeadersCame)]
+    assert [len(message.moves) for message in moved] == [MOST_ENTRIES] * 2
 
 
 async def test_a_topic_that_is_forgotten_or_recreated_is_so_everywhere() -> None:

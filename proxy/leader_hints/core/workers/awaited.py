@@ -21,6 +21,7 @@ from leader_hints.core.hints.recovery import (
     Client,
 )
 from leader_hints.core.route import Route
+from leader_hints.core.workers.messages import LeaderMove
 
 
 class _Error(NamedTuple):
@@ -91,14 +92,19 @@ class AwaitedSuccesses:
             self._errors.move_to_end(error)
         self._forget_old(now)
 
-    def moved(self, cluster: str, topic: str, partition: int, leader: int) -> None:
-        """Take it that a partition has another leader epoch."""
-        now = self._clock()
+    def moved(self, cluster: str, moves: Iterable[LeaderMove]) -> None:
+        """Take it that partitions have other leader epochs."""
+        now, before = self._clock(), len(self._moves)
+        # Looked up once: there may be hundreds of moves, and of routes.
+        by_node: dict[int | None, list[str]] = {}
         for route in self._routes:
             view = route.broker.view
-            if view is not None and view.cluster_id == cluster and route.broker.node == leader:
-                self._await(_Place(route.name, topic, partition), now)
-        self._forget_old(now)
+            if view is not None and view.cluster_id == cluster:
+                by_node.setdefault(route.broker.node, []).append(route.name)
+        for topic, partition, leader in moves:
+            for name in by_node.get(leader, ()):
+                self._await(_Place(name, topic, partition), now)
+        self._forget_old(now, len(self._moves) - before)
 
     def succeeded(
         self, route: Route, client: Client, api: str, topic: str, partition: int
@@ -140,13 +146,14 @@ class AwaitedSuccesses:
         if move is not None:
             self._arrivals -= len(move.came)
 
-    def _forget_old(self, now: float) -> None:
+    def _forget_old(self, now: float, came: int = 0) -> None:
         """Forget what has been waited for long enough, or is too much.
 
-        If it is very much: some of it, and the rest later. Until then it tells successes in vain.
+        If it is very much: some of it, more than ``came``, and the rest later. Until then it tells
+        successes in vain.
         """
         errors, moves = self._errors, self._moves
-        least = len(errors) + len(moves) - FORGOTTEN_AT_ONCE
+        least = len(errors) + len(moves) - FORGOTTEN_AT_ONCE - came
         while (
             errors
             and len(errors) + len(moves) > least

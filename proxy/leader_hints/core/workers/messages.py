@@ -15,7 +15,7 @@ from leader_hints.core.versions.asked_versions import Origin
 
 Topic = str | bytes
 
-#: Topics, failed partitions or hints in one message, so that none takes long to read.
+#: Topics, moves, failed partitions or hints in one message, so that none takes long to read.
 MOST_ENTRIES = 500
 
 
@@ -28,6 +28,14 @@ class Failing(NamedTuple):
     partition: int
     error: int
     epoch: int
+
+
+class LeaderMove(NamedTuple):
+    """A partition that ``leader`` leads now."""
+
+    topic: str
+    partition: int
+    leader: int
 
 
 class CellCount(NamedTuple):
@@ -142,13 +150,11 @@ class IdWithheld:
 
 
 @dataclass(frozen=True, slots=True)
-class LeaderCame:
-    """A partition has another leader epoch than before."""
+class LeadersCame:
+    """Partitions have other leader epochs than before; of one several may follow each other."""
 
     cluster: str
-    topic: str
-    partition: int
-    leader: int
+    moves: tuple[LeaderMove, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -434,7 +440,7 @@ ToWorker = (
     | TopicsHide
     | IdsLackNames
     | IdWithheld
-    | LeaderCame
+    | LeadersCame
     | ClientCame
     | BrokerReached
     | BrokerMissed

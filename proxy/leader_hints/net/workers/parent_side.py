@@ -157,7 +157,12 @@ class ParentSide:
 
     def joining(self, worker: Worker) -> Iterator[None]:
         """Do so in steps."""
-        self._workers[worker] = JudgedHolds(self._hold_timer.submit, worker.send)
+
+        def send(message: ToWorker) -> None:
+            self.telling.flush()
+            worker.send(message)
+
+        self._workers[worker] = JudgedHolds(self._hold_timer.submit, send)
         left = _TOLD_AT_ONCE
         for message in self.telling.all():
             if message is not None:
@@ -197,8 +202,9 @@ class ParentSide:
     def _to_all(self, message: ToWorker) -> None:
         _send(message, self._workers)
 
-    def _others(self, worker: Worker) -> Iterator[Worker]:
-        return (other for other in self._workers if other is not worker)
+    def _to_others(self, worker: Worker, message: ToWorker) -> None:
+        self.telling.flush()
+        _send(message, (other for other in self._workers if other is not worker))
 
     # Events and links.
 
@@ -256,7 +262,7 @@ class ParentSide:
 
     def _client_failed(self, worker: Worker, told: said.ClientFailed) -> None:
         self._recovery.failed(self._routes[told.route], told.client_id, told.api, told.failed)
-        _send(told, self._others(worker))
+        self._to_others(worker, told)
 
     def _client_served(self, worker: Worker, told: said.ClientServed) -> None:
         client = Client(told.link, told.client_id, told.software)
@@ -265,7 +271,7 @@ class ParentSide:
         )
         if recovered is not None:
             self._happened(worker, said.Happened(recovered))
-        _send(told, self._others(worker))
+        self._to_others(worker, told)
 
     def _leader_served(self, worker: Worker, told: said.LeaderServed) -> None:
         view = self._routes[told.route].broker.view

@@ -18,7 +18,8 @@ from leader_hints.core.workers.messages import (
     ClientFailed,
     IdsLackNames,
     IdWithheld,
-    LeaderCame,
+    LeaderMove,
+    LeadersCame,
     ModeSet,
     NameSynthesized,
     TopicForgotten,
@@ -45,8 +46,10 @@ class Telling:
         self._recovery = recovery
         self._to_all = to_all
         self._followed: dict[str, LeaderView] = {}
-        #: Topics that are still to be sent, of one cluster: mostly many come at the same time.
+        #: Topics and moves that are still to be sent, of one cluster: mostly many come at the same
+        #: time.
         self._added: list[tuple[str, bytes]] = []
+        self._moves: list[LeaderMove] = []
         self._of = ""
         self.waits: Callable[[], None] = lambda: None
         for route in routes:
@@ -55,11 +58,17 @@ class Telling:
             self.broker_changed(route)
 
     def flush(self) -> None:
-        """Tell what is still to be sent."""
-        if self._added:
-            added, self._added = tuple(self._added), []
-            for begin in range(0, len(added), MOST_ENTRIES):
-                self._to_all(TopicsAdded(self._of, added[begin : begin + MOST_ENTRIES]))
+        """Tell what is still to be sent.
+
+        What else is sent goes behind it: before a hint leads a client to a leader, all know of it.
+        """
+        added, self._added = tuple(self._added), []
+        moves, self._moves = tuple(self._moves), []
+        if added:
+            self._to_all(TopicsAdded(self._of, added))
+        if moves:
+            # A topic is known before it moves.
+            self._to_all(LeadersCame(self._of, moves))
 
     def say(self, message: ToWorker) -> None:
         """Tell all workers something else, behind what is still to be sent."""
@@ -86,16 +95,13 @@ class Telling:
                 yield message
         for client_id, api, topic, partition in self._recovery.awaited_errors():
             yield ClientFailed("", client_id, api, ((topic, partition),))
-        by_name = {route.name: route.broker for route in self._routes}
-        for place, topic, partition in self._recovery.awaited_moves():
-            of, node = by_name[place].view, by_name[place].node
-            if of is not None and node is not None:
-                yield LeaderCame(of.cluster_id, topic, partition, node)
+        yield from self._awaited_moves()
 
     def take(self, event: Event) -> None:
         """Tell workers what they need of an event."""
         if isinstance(event, LeaderChange):
-            self.say(LeaderCame(event.cluster, event.topic, event.partition, event.leader))
+            self._gather(event.cluster, self._moves)
+            self._moves.append(LeaderMove(event.topic, event.partition, event.leader))
 
     def switched(self, route: Route) -> None:
         """Tell what a route does about hints now."""
@@ -117,12 +123,30 @@ class Telling:
 
     def added(self, view: LeaderView, name: str, topic_id: bytes) -> None:
         """Send a topic, with others that come in the same step."""
-        if self._of != view.cluster_id or len(self._added) >= MOST_ENTRIES:
-            self.flush()
-            self._of = view.cluster_id
-        if not self._added:
-            self.waits()
+        self._gather(view.cluster_id, self._added)
         self._added.append((name, topic_id))
+
+    def _gather(self, cluster: str, with_others: Sequence[object]) -> None:
+        """Have one more of a cluster told by the next :meth:`flush`."""
+        if self._of != cluster or len(with_others) >= MOST_ENTRIES:
+            self.flush()
+            self._of = cluster
+        if not self._added and not self._moves:
+            self.waits()
+
+    def _awaited_moves(self) -> Iterator[ToWorker]:
+        """Iterate over the moves that are remembered, some of one cluster at a time."""
+        by_name = {route.name: route.broker for route in self._routes}
+        places = iter(self._recovery.awaited_moves())
+        while some := [*islice(places, MOST_ENTRIES)]:
+            by_cluster: dict[str, list[LeaderMove]] = {}
+            for place, topic, partition in some:
+                of, node = by_name[place].view, by_name[place].node
+                if of is not None and node is not None:
+                    move = LeaderMove(topic, partition, node)
+                    by_cluster.setdefault(of.cluster_id, []).append(move)
+            for cluster, moves in by_cluster.items():
+                yield LeadersCame(cluster, tuple(moves))
 
     def _follow(self, view: LeaderView) -> None:
         self._followed[view.cluster_id] = view

@@ -19,7 +19,7 @@ from leader_hints.core.workers.messages import (
     FromWorker,
     IdsLackNames,
     IdWithheld,
-    LeaderCame,
+    LeadersCame,
     LeaderServed,
     ModeSet,
     NameSynthesized,
@@ -152,9 +152,11 @@ class ToldState:
         unknown = self._view(told.cluster).unknown_ids
         unknown.withhold_here((told.host, told.client_id), told.topic_id)
 
-    def moved(self, told: LeaderCame) -> None:
-        """Take a new leader epoch."""
-        self._view(told.cluster).moved(told.topic, told.partition, told.leader)
+    def moved(self, told: LeadersCame) -> None:
+        """Take new leader epochs."""
+        view = self._view(told.cluster)
+        for move in told.moves:
+            view.moved(*move)
 
     def _view(self, cluster: str) -> _ToldView:
         known = self._views.get(cluster)

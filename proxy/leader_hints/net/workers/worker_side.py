@@ -28,7 +28,7 @@ from leader_hints.core.workers.messages import (
     IdsLacking,
     IdsLackNames,
     IdWithheld,
-    LeaderCame,
+    LeadersCame,
     MetadataPassed,
     ModeSet,
     NameSynthesized,
@@ -83,7 +83,7 @@ class WorkerSide:
             TopicsHide: state.hide,
             IdsLackNames: state.lack_names,
             IdWithheld: state.withheld,
-            LeaderCame: self._moved,
+            LeadersCame: self._moved,
             HintsDecided: self.holds.decided,
             ErrorsReported: self.holds.reported,
             ClientFailed: self._failed_elsewhere,
@@ -155,9 +155,9 @@ class WorkerSide:
             told.route, told.client_id, told.api, told.topic, told.partition
         )
 
-    def _moved(self, told: LeaderCame) -> None:
+    def _moved(self, told: LeadersCame) -> None:
         self._state.moved(told)
-        self.recovery.moved(told.cluster, told.topic, told.partition, told.leader)
+        self.recovery.moved(told.cluster, told.moves)
 
 
 class _TellsAsked(AskedVersions):
