@@ -42,6 +42,7 @@ from leader_hints.core.workers.messages import (
     BrokerWanted,
     ClientFailed,
     ClientServed,
+    HintsDecided,
     IdsLacking,
     IdWithheld,
     LeaderMove,
@@ -631,6 +632,55 @@ async def test_a_response_does_not_wait_for_a_process_that_says_nothing(
     hall.timer.review()
     hall.exchange()
     assert len(seat.settled) == 1
+
+
+class _LetGo(trio.abc.Instrument):
+    """Notes how many responses of a worker go on in the longest step."""
+
+    def __init__(self, seat: Seat) -> None:
+        self._seat = seat
+        self._before = self.most = 0
+
+    def after_task_step(self, task: trio.lowlevel.Task) -> None:
+        now = len(self._seat.settled)
+        self.most, self._before = max(self.most, now - self._before), now
+
+
+async def test_a_process_that_says_nothing_lets_many_links_go_on_some_at_a_time(
+    autojump_clock: MockClock,
+) -> None:
+    """2,000 in one step took 44 ms."""
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    hall.exchange()
+    noted = _LetGo(seat)
+    trio.lowlevel.add_instrument(noted)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(seat.side.holds.run)
+        for _ in range(2000):
+            seat.side.holds.submit(failed(seat.link(), {0: 5}, ApiKey.FETCH))
+        await trio.sleep(2 * LONGEST)
+        nursery.cancel_scope.cancel()
+    trio.lowlevel.remove_instrument(noted)
+    assert len(seat.settled) == 2000
+    assert 0 < noted.most <= 50
+    assert not seat.side.holds.waiting.is_set()
+
+
+async def test_what_is_decided_too_late_lets_one_response_go_on(mock_clock: MockClock) -> None:
+    hall, seat = _moved()
+    for _ in range(100):
+        seat.side.holds.submit(failed(seat.link(), {0: 5}, ApiKey.FETCH))
+    for message in seat.waiting:
+        hall.side.take(seat.worker, message)  # type: ignore[arg-type]
+    mock_clock.jump(10)
+    for number, told in enumerate(
+        [message for message in seat.pending() if isinstance(message, HintsDecided)], 1
+    ):
+        seat.side.takes(told)
+        assert len(seat.settled) == number
+    assert not any(any(hints) for _, hints in seat.settled)
 
 
 async def test_a_process_that_was_stopped_gives_no_hint_that_was_decided_long_ago(

@@ -31,8 +31,21 @@ from leader_hints.core.workers.messages import (
 #: Seconds beyond the longest hold after which a response goes on although nothing was decided. The
 #: process that decides has let go of it, or has a long step.
 _MARGIN: Final = 0.1
+#: Responses that go on so in one step: all links may have one.
+_LET_GO_AT_ONCE: Final = 50
 
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
+
+
+class _Waiting:
+    """A response that waits. ``latest``: when it goes on; ``hints``: those that have come."""
+
+    __slots__ = ("held", "hints", "latest")
+
+    def __init__(self, held: Held, latest: float) -> None:
+        self.held = held
+        self.latest = latest
+        self.hints: list[LeaderHint | None] = []
 
 
 class RelayedHolds:
@@ -57,9 +70,8 @@ class RelayedHolds:
         self._lose = lose
         self._longest = longest + _MARGIN
         self._numbers = 0
-        #: Those that wait, and of those the hints that have come.
-        self._held: dict[int, Held] = {}
-        self._hints: dict[int, list[LeaderHint | None]] = {}
+        #: Those that wait.
+        self._held: dict[int, _Waiting] = {}
         #: Which one waits of a link: one at most, since nothing behind it is read meanwhile.
         self._of_link: dict[int, int] = {}
         #: Those whose failures are not reported yet.
@@ -84,9 +96,10 @@ class RelayedHolds:
         self._tell(number, held)
         if not waits:
             return [None] * len(failures)
-        self._held[number] = held
+        latest = trio.current_time() + self._longest
+        self._held[number] = _Waiting(held, latest)
         self._of_link[held.link.number] = number
-        self._latest.append((trio.current_time() + self._longest, number))
+        self._latest.append((latest, number))
         self.waiting.set()
         self._some.set()
         return None
@@ -109,13 +122,15 @@ class RelayedHolds:
         What is read late was decided early, as when this process had been stopped: by what may not
         be known any more.
         """
-        self._let_go()
-        if message.response not in self._held:
+        waiting = self._held.get(message.response)
+        if waiting is None:
             return
-        hints = self._hints.setdefault(message.response, [])
-        hints += message.hints
+        if trio.current_time() >= waiting.latest:
+            self._go_on(message.response, [])
+            return
+        waiting.hints += message.hints
         if message.last:
-            self._go_on(message.response, hints)
+            self._go_on(message.response, waiting.hints)
 
     def reported(self, message: ErrorsReported) -> None:
         """Take it that what failed in a response was reported."""
@@ -133,8 +148,9 @@ class RelayedHolds:
             self._some = trio.Event()
 
     def _let_go(self) -> None:
-        """Let responses go on without hints whose time is over."""
-        while self._latest:
+        """Let responses go on without hints whose time is over: some of them."""
+        left = _LET_GO_AT_ONCE
+        while self._latest and left:
             at, number = self._latest[0]
             waits = number in self._held
             if waits and trio.current_time() < at:
@@ -142,17 +158,17 @@ class RelayedHolds:
             self._latest.popleft()
             if waits:
                 self._go_on(number, [])
+                left -= 1
 
     def _go_on(self, number: int, hints: list[LeaderHint | None]) -> None:
-        held = self._held[number]
+        held = self._held[number].held
         self._drop(number)
         missing = len(held.scanned.failures) - len(hints)
         self.settle([(held, hints + [None] * missing)])
 
     def _drop(self, number: int) -> None:
-        held = self._held.pop(number)
-        del self._of_link[held.link.number]
-        self._hints.pop(number, None)
+        waiting = self._held.pop(number)
+        del self._of_link[waiting.held.link.number]
         if not self._held:
             # Others may wait for the one that was set.
             self.waiting = trio.Event()
