@@ -90,9 +90,10 @@ class Hall:
 
     def exchange(self) -> None:
         """Have all that was said taken, until nobody says anything."""
-        self.side.telling.flush()
-        while sum(seat.deliver() for seat in self.seats):
-            self.side.telling.flush()
+        some = True
+        while some:
+            more = self.side.send_some()
+            some = bool(sum(seat.deliver() for seat in self.seats)) or more
 
     def seat(self, number: int, told: bool = True) -> "Seat":
         """Have one more worker join; without ``told`` ``joining`` is left to do."""
@@ -145,6 +146,8 @@ class Seat:
 
     def deliver(self) -> bool:
         """Have what was said and told taken; return whether there was anything."""
+        while self.side.holds.send_some():
+            pass
         some = bool(self._said or self._told)
         while self._said:
             self._hall.side.take(self.worker, decode(self._said.popleft()))  # type: ignore[arg-type]

@@ -22,6 +22,8 @@ from leader_hints.core.events import (
     Recovered,
     TaskFailed,
 )
+from leader_hints.core.hints.hold_queue import HoldQueue
+from leader_hints.core.hints.hold_rules import HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Client
 from leader_hints.core.link.budget import Account, Budget
@@ -55,8 +57,9 @@ from leader_hints.core.workers.messages import (
 )
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
-from tests.core.hold_queues import failed, learn
+from tests.core.hold_queues import NODES, failed, learn
 from tests.core.links import Driven
+from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import (
     BROKER_3_6,
     USES_HINTS,
@@ -474,6 +477,74 @@ async def test_a_large_response_comes_and_goes_in_parts(mock_clock: MockClock) -
     assert len(hints) == count
     assert all(hints)
     assert len(_events(hall, HintGiven)) == count
+
+
+async def test_a_large_response_is_sent_some_at_a_time(mock_clock: MockClock) -> None:
+    """20,000 partitions took 35 ms of one step, and as long in the process that decides."""
+    hall, seat = _moved()
+    link, count = seat.link(), 20 * MOST_ENTRIES
+    hall.exchange()
+    held = failed(link, dict.fromkeys(range(count), 5), ApiKey.FETCH)
+    # How the first message of a kind is encoded has to be found out.
+    seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+    hall.exchange()
+    assert lines_of(lambda: seat.side.holds.submit(held)) < 15_000
+    event = ClientSeen(route="r", link=link.number, client_id="c", software="x", version="1")
+    seat.side.holds.emit([event])
+    seat.side.holds.forget(link.number)
+    more = iter(seat.side.holds.send_some, False)
+    assert most_lines(more) < 15_000
+    said = seat.waiting
+    assert [type(message).__name__ for message in said] == [
+        "ErrorsCame",
+        *["MoreErrors"] * 19,
+        "Happened",
+        "LinkEnded",
+    ]
+    for message in said[:-2]:
+        assert lines_of(lambda one=message: hall.side.take(seat.worker, one)) < 30_000  # type: ignore[misc]
+
+
+async def test_hints_of_a_large_response_are_sent_some_at_a_time(mock_clock: MockClock) -> None:
+    hall, seat = _moved()
+    other = hall.seat(2)
+    hall.exchange()
+    count = 2 * MOST_ENTRIES + 1
+    hall.timer.queue = queue = _Kept(DEFAULT_RULES)
+    for one in (seat, other):
+        one.side.holds.submit(failed(one.link(), dict.fromkeys(range(count), 5), ApiKey.FETCH))
+    hall.exchange()
+    hint = LeaderHint(2, 6, NODES[2])
+    hall.timer.settle([(held, [hint] * count) for held in queue.kept])
+    told = []
+    while True:
+        told.append([len(message.hints) for one in (seat, other) for message in _hints(one)])
+        if not hall.side.send_some():
+            break
+    told.append([len(message.hints) for one in (seat, other) for message in _hints(one)])
+    assert [some for some in told if some] == [
+        [MOST_ENTRIES] * 2,
+        [MOST_ENTRIES],
+        [MOST_ENTRIES],
+        [1],
+        [1],
+    ]
+
+
+class _Kept(HoldQueue):
+    """Keeps what is to be judged."""
+
+    def __init__(self, rules: HoldRules) -> None:
+        super().__init__(rules)
+        self.kept: list[Held] = []
+
+    def submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
+        self.kept.append(held)
+        return None
+
+
+def _hints(seat: Seat) -> list[HintsDecided]:
+    return [message for message in seat.pending() if isinstance(message, HintsDecided)]
 
 
 async def test_a_worker_with_very_many_links_leaves_in_short_steps(mock_clock: MockClock) -> None:

@@ -269,7 +269,8 @@ class _Worker:
     async def _drain(self, drain: said.Drain) -> None:
         await Drain(self._pump, drain.seconds, drain.routes).run()
         self._report()
-        self._send(said.Drained())
+        # Behind all events of the links.
+        self._side.holds.send(said.Drained())
 
     async def _look_at_certificates(self) -> None:
         while True:

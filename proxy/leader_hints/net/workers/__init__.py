@@ -7,7 +7,7 @@ figures of workers that are lost or counted twice are here.
 - In a worker: worker_side joins what it has in place of the parts that decide. relayed_holds: has
   responses judged; told_state: what it knows of brokers and topics; traffic_reports: counts.
 - In the process that decides: parent_side takes what workers say. judged_holds: judges their
-  responses; telling: what all workers get to know; worker_links: which worker has which link, and
-  gets the next; worker_counts: adds up what they count; worker_pool: starts the processes, and
-  starts those again that end.
+  responses; decisions: sends them what comes of that; telling: what all workers get to know;
+  worker_links: which worker has which link, and gets the next; worker_counts: adds up what they
+  count; worker_pool: starts the processes, and starts those again that end.
 """

@@ -4,6 +4,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
@@ -14,14 +15,13 @@ from leader_hints.core.link.link_state import Failed
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.workers.messages import (
-    MOST_ENTRIES,
     ErrorsCame,
     ErrorsReported,
     Failing,
-    HintsDecided,
     MoreErrors,
     ToWorker,
 )
+from leader_hints.net.workers.decisions import Decisions
 
 Send = Callable[[ToWorker], None]
 #: See :meth:`leader_hints.net.metadata.hold_timer.HoldTimer.submit`.
@@ -113,56 +113,60 @@ class _Judged(Held):
         return not (self.came.refused or self.came.observed)
 
 
+@dataclass(slots=True)
+class _Coming:
+    """A response, and those of its failures that have come."""
+
+    route: Route
+    came: ErrorsCame
+    failures: list[Failure] = field(default_factory=list)
+    epochs: list[int] = field(default_factory=list)
+
+    def add(self, failing: Iterable[Failing]) -> None:
+        for topic, partition, error, epoch in failing:
+            self.failures.append(Failure(topic, partition, error, 0, 0))
+            self.epochs.append(epoch)
+
+
 class JudgedHolds:
     """Those of one worker. ``send``: to it; ``submit``: to the hold timer."""
 
-    def __init__(self, submit: Submit, send: Send) -> None:
+    def __init__(self, submit: Submit, send: Send, decisions: Decisions) -> None:
         self._submit = submit
         self._send = send
+        self._decisions = decisions
         #: Those of which failures are still to come.
-        self._coming: dict[int, tuple[Route, ErrorsCame, list[Failing]]] = {}
+        self._coming: dict[int, _Coming] = {}
 
     def came(self, route: Route, came: ErrorsCame) -> None:
         """Take a response, or the beginning of a large one."""
-        if len(came.failing) < came.total:
-            self._coming[came.response] = route, came, [*came.failing]
-        else:
-            self._judge(route, came, came.failing)
+        coming = self._coming[came.response] = _Coming(route, came)
+        self._add(coming, came.failing)
 
     def more(self, more: MoreErrors) -> None:
         """Take more of its failures."""
-        route, came, failing = self._coming[more.response]
-        failing += more.failing
-        if len(failing) >= came.total:
-            del self._coming[more.response]
-            self._judge(route, came, failing)
+        self._add(self._coming[more.response], more.failing)
 
-    def _judge(self, route: Route, came: ErrorsCame, failing: Sequence[Failing]) -> None:
-        failures = tuple(
-            Failure(topic, partition, error, 0, 0) for topic, partition, error, _ in failing
-        )
-        epochs = [one.epoch for one in failing]
-        scanned = Scanned(failures, came.carries, 0, 0)
-        held = _Judged(_Link(route, came), came, scanned, epochs, self._send)
+    def _add(self, coming: _Coming, failing: Iterable[Failing]) -> None:
+        coming.add(failing)
+        if len(coming.failures) >= coming.came.total:
+            del self._coming[coming.came.response]
+            self._judge(coming)
+
+    def _judge(self, coming: _Coming) -> None:
+        came = coming.came
+        scanned = Scanned(tuple(coming.failures), came.carries, 0, 0)
+        held = _Judged(_Link(coming.route, came), came, scanned, coming.epochs, self._send)
         hints = self._submit(held)
         if hints is not None:
-            _decided(held, hints)
+            settle(self._decisions, [(held, hints)])
 
 
-def settle(decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]) -> None:
-    """Tell workers which of their responses may go on."""
+def settle(
+    decisions: Decisions, decided: Iterable[tuple[Held, Sequence[LeaderHint | None]]]
+) -> None:
+    """Have workers get to know which of their responses may go on."""
     for held, hints in decided:
         assert isinstance(held, _Judged)
-        _decided(held, hints)
-
-
-def _decided(held: _Judged, hints: Sequence[LeaderHint | None]) -> None:
-    if not held.waits:
-        return
-    response = held.came.response
-    if not any(hints):
-        hints = ()
-    parts = range(0, max(len(hints), 1), MOST_ENTRIES)
-    for begin in parts:
-        some, last = tuple(hints[begin : begin + MOST_ENTRIES]), begin == parts[-1]
-        held.send(HintsDecided(response, some, last))
+        if held.waits:
+            decisions.take(held.send, held.came.response, hints)

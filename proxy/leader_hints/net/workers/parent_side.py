@@ -5,6 +5,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 
 import socket
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Final
 
 import trio
@@ -21,6 +22,7 @@ from leader_hints.net.brokers.own_connections import Made
 from leader_hints.net.brokers.reachability import Reach
 from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.refresher import Refresher
+from leader_hints.net.workers.decisions import Decisions
 from leader_hints.net.workers.judged_holds import JudgedHolds, settle
 from leader_hints.net.workers.telling import Telling
 from leader_hints.net.workers.traffic_reports import add
@@ -99,7 +101,8 @@ class ParentSide:
         self.counts = WorkerCounts(self._ask)
         self.telling = Telling(routes, recovery, self._to_all)
         self.telling.waits = lambda: self._added.set()
-        hold_timer.settle = settle
+        self._decisions = Decisions(lambda: self._added.set())
+        hold_timer.settle = partial(settle, self._decisions)
         self._takers = self._make_takers()
 
     def _make_takers(self) -> Mapping[type[FromWorker], Callable[..., None]]:
@@ -138,7 +141,15 @@ class ParentSide:
                 self._added = trio.Event()
                 # More come in the same step.
                 await trio.lowlevel.checkpoint()
-                self.telling.flush()
+                while self.send_some():
+                    await trio.lowlevel.checkpoint()
+
+    def send_some(self) -> bool:
+        """Send what was gathered, and some of what takes several turns; return whether that is
+        not all.
+        """
+        self.telling.flush()
+        return self._decisions.send_some()
 
     @property
     def ready(self) -> list[Worker]:
@@ -162,7 +173,7 @@ class ParentSide:
             self.telling.flush()
             worker.send(message)
 
-        self._workers[worker] = JudgedHolds(self._hold_timer.submit, send)
+        self._workers[worker] = JudgedHolds(self._hold_timer.submit, send, self._decisions)
         left = _TOLD_AT_ONCE
         for message in self.telling.all():
             if message is not None:

@@ -7,7 +7,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 import trio
@@ -33,7 +33,10 @@ from leader_hints.core.workers.messages import (
 _MARGIN: Final = 0.1
 #: Responses that go on so in one step: all links may have one.
 _LET_GO_AT_ONCE: Final = 50
+#: What a message costs that has no entries, in entries of a message.
+_MESSAGE: Final = 10
 
+_ERRORS: Final = (ErrorsCame, MoreErrors)
 Settle = Callable[[list[tuple[Held, list[LeaderHint | None]]]], None]
 
 
@@ -79,6 +82,9 @@ class RelayedHolds:
         #: When each goes on at the latest, in that order.
         self._latest: deque[tuple[float, int]] = deque()
         self._some = trio.Event()
+        #: What takes several turns to be sent, and what is to come behind it.
+        self._unsent: deque[Iterator[FromWorker]] = deque()
+        self._sends = trio.Event()
 
     def submit(self, held: Held) -> list[LeaderHint | None] | None:
         """Have a response judged; return its hints if it does not wait for that."""
@@ -109,12 +115,31 @@ class RelayedHolds:
         number = self._of_link.get(link)
         if number is not None:
             self._drop(number)
-        self._send(LinkEnded(link))
+        self.send(LinkEnded(link))
 
     def emit(self, events: Sequence[Event]) -> None:
         """Send events of links; they come behind all that was said before."""
         for event in events:
-            self._send(Happened(event))
+            self.send(Happened(event))
+
+    def send(self, message: FromWorker) -> None:
+        """Send a message, behind all that was said of responses."""
+        if self._unsent:
+            self._unsent.append(iter((message,)))
+        else:
+            self._send(message)
+
+    def send_some(self) -> bool:
+        """Send some of what takes several turns; return whether there may be more."""
+        left = MOST_ENTRIES
+        while self._unsent and left > 0:
+            message = next(self._unsent[0], None)
+            if message is None:
+                self._unsent.popleft()
+                continue
+            left -= len(message.failing) if isinstance(message, _ERRORS) else _MESSAGE
+            self._send(message)
+        return bool(self._unsent)
 
     def decided(self, message: HintsDecided) -> None:
         """Take the hints of a response, or some of them.
@@ -139,7 +164,21 @@ class RelayedHolds:
             held.give_back()
 
     async def run(self) -> None:
-        """Let responses go on whose time is over, until cancelled."""
+        """Let responses go on whose time is over, and send what takes several turns, until
+        cancelled.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._send_rest)
+            await self._let_late_go()
+
+    async def _send_rest(self) -> None:
+        while True:
+            while self.send_some():
+                await trio.lowlevel.checkpoint()
+            self._sends = trio.Event()
+            await self._sends.wait()
+
+    async def _let_late_go(self) -> None:
         while True:
             while self._latest:
                 await trio.sleep_until(self._latest[0][0])
@@ -176,17 +215,6 @@ class RelayedHolds:
     def _tell(self, number: int, held: Held) -> None:
         link, failures = held.link, held.scanned.failures
         assert isinstance(link, LinkState)
-        parts = [
-            tuple(
-                Failing(failure.topic, failure.partition, failure.error, epoch)
-                for failure, epoch in zip(
-                    failures[begin : begin + MOST_ENTRIES],
-                    held.epochs[begin : begin + MOST_ENTRIES],
-                    strict=True,
-                )
-            )
-            for begin in range(0, len(failures), MOST_ENTRIES)
-        ]
         came = ErrorsCame(
             response=number,
             link=link.number,
@@ -200,8 +228,22 @@ class RelayedHolds:
             carries=held.scanned.carries,
             unhinted=held.unhinted or "",
             total=len(failures),
-            failing=parts[0] if parts else (),
+            failing=_failing(held, 0),
         )
-        self._send(came)
-        for some in parts[1:]:
-            self._send(MoreErrors(number, some))
+        self.send(came)
+        if len(failures) > MOST_ENTRIES:
+            self._unsent.append(_rest(number, held))
+            self._sends.set()
+
+
+def _rest(number: int, held: Held) -> Iterator[FromWorker]:
+    for begin in range(MOST_ENTRIES, len(held.scanned.failures), MOST_ENTRIES):
+        yield MoreErrors(number, _failing(held, begin))
+
+
+def _failing(held: Held, begin: int) -> tuple[Failing, ...]:
+    end = begin + MOST_ENTRIES
+    some = zip(held.scanned.failures[begin:end], held.epochs[begin:end], strict=True)
+    return tuple(
+        Failing(failure.topic, failure.partition, failure.error, epoch) for failure, epoch in some
+    )
