@@ -2,7 +2,7 @@
 
 import errno
 import socket
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 
 import pytest
@@ -16,7 +16,9 @@ from leader_hints.core.workers.messages import (
     BrokerWanted,
     ClientCame,
     LinkBegan,
+    LoadReported,
     Message,
+    ReportAsked,
     WorkerReady,
 )
 from leader_hints.net.clients.reset import RESETS
@@ -49,6 +51,13 @@ class _Parent:
         def is_said(one: Message) -> bool:
             return isinstance(one, message) if isinstance(message, type) else one == message
 
+        await self._hears(is_said)
+
+    async def hears_report(self, number: int) -> None:
+        """Wait until the worker has answered a question for its counts."""
+        await self._hears(lambda one: isinstance(one, LoadReported) and one.number == number)
+
+    async def _hears(self, is_said: Callable[[Message], bool]) -> None:
         with trio.fail_after(_SECONDS):
             while not any(map(is_said, self._said)):
                 self._came = trio.Event()
@@ -145,3 +154,25 @@ async def test_a_client_that_was_taken_over_is_not_reset_at_its_end(
         while some := await trio.to_thread.run_sync(client.recv, 1000):
             got += some
         assert got == answer
+
+
+async def test_what_was_counted_is_reported_in_slices_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    taken: list[int] = []
+
+    class Slices:
+        async def take(self, steps: Iterator[None]) -> None:
+            await trio.lowlevel.checkpoint()
+            taken.append(sum(1 for _ in steps))
+
+    monkeypatch.setattr(worker, "TimeSlices", Slices)
+    one = _Worker(monkeypatch)
+    async with one.running() as parent:
+        await one.gets_client(2)
+        await one.gets_broker(2)
+        parent.channel.send(ReportAsked(7))
+        parent.channel.send(ReportAsked(8))
+        await parent.hears_report(8)
+    # A step for each route, and for some links.
+    assert 2 in taken

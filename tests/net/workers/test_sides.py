@@ -32,6 +32,7 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.topic_ids import LinkTopicIds
 from leader_hints.core.link.traffic_counters import TrafficCounters
 from leader_hints.core.mode import Mode
+from leader_hints.core.route import Route
 from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.core.versions.plan import plan_for
 from leader_hints.core.workers.codec import encode
@@ -1020,16 +1021,23 @@ def test_counters_come_as_what_was_gained() -> None:
         traffic.links += 1
         traffic.up += 100
         traffic.raw["budget"] += turn % 2
-        gained = [*reports.gained()]
+        gained = [one for one in reports.gained() if one is not None]
         seen += gained
         for one in gained:
             add(hall, one)
-        assert not [*reports.gained()]
+        assert not any(reports.gained())
     assert (hall.links, hall.up, hall.down) == (3, 300, 0)
     assert hall.requests == traffic.requests
     assert hall.responses == traffic.responses
     assert hall.raw == traffic.raw
     assert len(seen) == 3
+
+
+def test_what_many_routes_have_gained_comes_in_short_steps() -> None:
+    """1,000 routes took 29 ms of one step each second."""
+    routes = [Route(str(number), Mode.ON) for number in range(1000)]
+    reports = TrafficReports(routes)
+    assert most_lines(reports.gained()) < 100
 
 
 async def test_fresh_counts_are_waited_for_but_not_for_ever(autojump_clock: MockClock) -> None:

@@ -31,6 +31,7 @@ from leader_hints.net.clients.reset import end_when_closed, turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.net.tls.route_security import LOOK_SECONDS, Security
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.net.workers.channel import Channel
@@ -45,6 +46,8 @@ from leader_hints.settings.settings import Settings
 _MOST_QUEUED: Final = 1 << 26
 _CROWDED: Final = 1 << 23
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
+#: Seconds between two reports of what was counted.
+_REPORTED: Final = 1.0
 #: Seconds beyond its own patience for the process that decides to say what came of a connection.
 _TO_SAY: Final = 1.0
 
@@ -123,6 +126,9 @@ class _Worker:
         self._reach = _TellsReach(channel)
         self._joining = self._make_joining(poller)
         self._counts = TrafficReports(self._table.routes)
+        #: The number of the report that is asked for.
+        self._asked = 0
+        self._is_asked = trio.Event()
         self._log = _make_log(settings, begin.number)
         #: Links that wait for a connection to their broker.
         self._wanted: dict[int, _Wanted] = {}
@@ -161,7 +167,8 @@ class _Worker:
         turns = self._joining.turns
         start(keep_up, "handshakes", partial(turns.run, self._pump.wake_on_readable))
         start(keep_up, "holds", self._side.holds.run, self._pump.end_held)
-        start(keep_up, "tick", partial(tick, self._pump, self._report, self._table.routes))
+        start(keep_up, "tick", partial(tick, self._pump, lambda: None, self._table.routes))
+        start(keep_up, "report", self._report_always)
         start(self._look_at_certificates)
         allowed = connections_within(raise_descriptors())
         tune_garbage()
@@ -190,7 +197,8 @@ class _Worker:
                 if wanted is not None:
                     wanted.missed(message.error)
             case said.ReportAsked():
-                self._report(message.number)
+                self._asked = message.number
+                self._is_asked.set()
             case said.RenewCertificates():
                 self._nursery.start_soon(self._reload_certificates)
             case said.Drain():
@@ -256,19 +264,35 @@ class _Worker:
 
     # All links.
 
-    def _report(self, number: int = 0) -> None:
-        """Say what was counted."""
+    async def _report_always(self) -> None:
+        """Say about every second what was counted, and when that is asked; until cancelled."""
+        while True:
+            with trio.move_on_after(_REPORTED):
+                await self._is_asked.wait()
+            self._is_asked = trio.Event()
+            number, self._asked = self._asked, 0
+            await self._report(number)
+
+    async def _report(self, number: int = 0) -> None:
+        """Say what was counted by now; there may be many routes, and links."""
+        await TimeSlices().take(self._reporting(number))
+
+    def _reporting(self, number: int) -> Iterator[None]:
         for gained in self._counts.gained():
-            self._send(gained)
-        load = self._pump.load()
+            if gained is not None:
+                self._send(gained)
+            yield
+        load, exchanges = self._pump.load(), 0
+        for some in load.exchanges:
+            exchanges += some
+            yield
         tasks = trio.lowlevel.current_statistics().tasks_living
-        exchanges = sum(load.exchanges)
         reported = said.LoadReported(number, tasks, exchanges, self._budget.used, load.queued_bytes)
         self._send(reported)
 
     async def _drain(self, drain: said.Drain) -> None:
         await Drain(self._pump, drain.seconds, drain.routes).run()
-        self._report()
+        await self._report()
         # Behind all events of the links.
         self._side.holds.send(said.Drained())
 

@@ -47,12 +47,13 @@ class TrafficReports:
     def __init__(self, routes: Iterable[Route]) -> None:
         self._routes = [(route, _Told()) for route in routes]
 
-    def gained(self) -> Iterator[TrafficCounted]:
-        """Iterate over what routes have gained since the last call, route by route."""
+    def gained(self) -> Iterator[TrafficCounted | None]:
+        """Iterate over what each route has gained since the last call, ``None`` if nothing.
+
+        Each is a short step.
+        """
         for route, told in self._routes:
-            gained = told.gained(route.name, route.traffic)
-            if gained is not None:
-                yield gained
+            yield told.gained(route.name, route.traffic)
 
 
 def add(traffic: TrafficCounters, gained: TrafficCounted) -> None:
