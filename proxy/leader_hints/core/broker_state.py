@@ -44,7 +44,8 @@ class BrokerState:
     fresher view. ``ids_everywhere``: every broker of the cluster is behind a proxy that synthesizes
     topic ids; see :mod:`leader_hints.core.cluster.synthetic_id_agreement`.
     ``maxima``: by API key the newest versions of its newest answer. ``changed``: called when links
-    are served differently from now on, in all processes that have links of the route. ``met``:
+    are served differently from now on, in all processes that have links of the route, with the name
+    of what has another value. ``met``:
     called with what a link's broker has answered, if that is news to the others of them.
     ``placements``: how often the ``view`` or the ``node`` of any broker became another one, so that
     what is looked up by these can be kept until then.
@@ -54,7 +55,7 @@ class BrokerState:
 
     placements: ClassVar[int] = 0
 
-    changed: Callable[[], None] | None = None
+    changed: Callable[[str], None] | None = None
     met: Callable[[Mapping[int, int]], None] | None = None
     maxima: Mapping[int, int] = field(default_factory=dict)
     plan: Plan | None = None
@@ -87,7 +88,7 @@ class BrokerState:
                 BrokerState.placements += 1
             object.__setattr__(self, name, value)
             if changes and self.changed is not None:
-                self.changed()
+                self.changed(name)
 
     def lose(self) -> None:
         """Note that the connection is lost: the next broker here may have another version."""

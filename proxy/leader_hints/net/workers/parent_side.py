@@ -148,8 +148,8 @@ class ParentSide:
         """Send what was gathered, and some of what takes several turns; return whether that is
         not all.
         """
-        self.telling.flush()
-        return self._decisions.send_some()
+        more = self.telling.flush_some()
+        return self._decisions.send_some() or more
 
     @property
     def ready(self) -> list[Worker]:

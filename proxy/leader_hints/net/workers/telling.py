@@ -30,6 +30,8 @@ from leader_hints.core.workers.messages import (
 )
 
 Send = Callable[[ToWorker], None]
+#: Routes of which one step tells that their clusters' brokers give ids, or not any more.
+_TOLD_AT_ONCE = 10
 #: Names to which synthetic ids lead of which one step looks up whether their topics are known.
 _LOOKED_UP_AT_ONCE = 2000
 
@@ -51,6 +53,8 @@ class Telling:
         self._added: list[tuple[str, bytes]] = []
         self._moves: list[LeaderMove] = []
         self._of = ""
+        #: Routes whose ``ids_everywhere`` is still to be sent: all of a cluster have it changed.
+        self._agreed: dict[str, Route] = {}
         self.waits: Callable[[], None] = lambda: None
         for route in routes:
             route.broker.changed = _Changed(self, route)
@@ -69,6 +73,13 @@ class Telling:
         if moves:
             # A topic is known before it moves.
             self._to_all(LeadersCame(self._of, moves))
+
+    def flush_some(self) -> bool:
+        """Tell that, and of some routes what takes several turns; return whether more wait."""
+        self.flush()
+        for name in [*islice(self._agreed, _TOLD_AT_ONCE)]:
+            self._tell_broker(self._agreed[name])
+        return bool(self._agreed)
 
     def say(self, message: ToWorker) -> None:
         """Tell all workers something else, behind what is still to be sent."""
@@ -112,11 +123,21 @@ class Telling:
         view = route.broker.view
         if view is not None and self._followed.get(view.cluster_id) is not view:
             self._follow(view)
-        for message in _of_broker(route):
-            self.say(message)
+        self._tell_broker(route)
         views = [route.broker.view for route in self._routes]
         for gone in [v for v in self._followed.values() if not any(v is one for one in views)]:
             self._leave(gone)
+
+    def agreed(self, route: Route) -> None:
+        """Tell later whether the brokers of a route's cluster all give synthetic ids."""
+        if not self._agreed:
+            self.waits()
+        self._agreed[route.name] = route
+
+    def _tell_broker(self, route: Route) -> None:
+        self._agreed.pop(route.name, None)
+        for message in _of_broker(route):
+            self.say(message)
 
     def _met(self, route: Route, _: Mapping[int, int]) -> None:
         self.broker_changed(route)
@@ -177,8 +198,11 @@ class _Changed:
         self._telling = telling
         self._route = route
 
-    def __call__(self) -> None:
-        self._telling.broker_changed(self._route)
+    def __call__(self, name: str) -> None:
+        if name == "ids_everywhere":
+            self._telling.agreed(self._route)
+        else:
+            self._telling.broker_changed(self._route)
 
 
 class _Follower:
