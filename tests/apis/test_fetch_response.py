@@ -172,6 +172,20 @@ def test_refuses_the_same_where_it_looks_at_heads_alone(
     assert looked == seen
 
 
+def test_a_window_with_a_failure_counts_as_not_seen() -> None:
+    kind = response_type(ApiKey.FETCH, 16)
+    topic = element(kind, "responses")
+    part = plain(element(topic, "partitions"), error_code=ErrorCode(6))
+    answer = plain(kind, responses=(plain(topic, partitions=(part,)),), session_id=7)
+    frame = memoryview(response_frame(answer, 9))
+    for begin in range(8, 75):
+        scan = _scan(answer, bytes(frame), [begin])
+        scan.look(frame[scan.at :], len(frame))
+        assert scan.whole
+        scan.advance(frame, len(frame), len(frame))
+        _check_result(answer, bytes(frame), scan)
+
+
 def _found(scan: FetchScan) -> tuple[object, ...]:
     return scan.clean, scan.scanned, scan.error, scan.session_id
 

@@ -208,7 +208,7 @@ class FetchScan:
 
         :raises WireError: as :meth:`advance`.
         """
-        before = self.at, self._topics, self._partitions, self._topic, self._open
+        started, before = self.started, (self._topics, self._partitions, self._topic, self._open)
         begin, self.at, self.paused = self.at, 0, False
         try:
             self._advance(Reader(window), size - begin)
@@ -218,7 +218,8 @@ class FetchScan:
         finally:
             self.at += begin
         if self._failures or self.at == begin:
-            self.at, self._topics, self._partitions, self._topic, self._open = before
+            self.at, self.started = begin, started
+            self._topics, self._partitions, self._topic, self._open = before
             self._failures.clear()
             self.scanned = None
             self.clean = self.paused = False
