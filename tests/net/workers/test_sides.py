@@ -613,10 +613,15 @@ async def test_the_end_of_a_link_costs_the_same_however_many_are_held(
     mock_clock: MockClock,
 ) -> None:
     def lines(count: int) -> int:
-        seat = _hall().seat(1)
+        hall = _hall()
+        hall.meet()
+        seat = hall.seat(1)
+        hall.exchange()
         links = [seat.link() for _ in range(count)]
         for link in links:
             seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
+        hall.exchange()
+        assert hall.timer.queue.held == count
         # How the first message of a kind is encoded has to be found out.
         seat.side.holds.forget(links[0].number)
         return lines_of(lambda: seat.side.holds.forget(links[1].number))

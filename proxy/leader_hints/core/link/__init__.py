@@ -6,7 +6,8 @@ connections end, is in net/pump.
 
 - link: both directions; flow: one direction, gathered_frame: a frame that it keeps,
   ahead: what it is to look at without receiving it.
-- request_flow, response_flow: the messages of each direction.
+- request_flow, response_flow: the messages of each direction; recoding_turns: whose large request
+  is recoded next.
 - link_state: what both share: client, its topic_ids, request_policies (what is done with each
   kind of request), exchanges.
 - exchange: a request that awaits its response; held: an error response that waits for its hints.
