@@ -6,6 +6,7 @@ top-level tag 0 NodeEndpoints (KIP-951).
 """
 
 import struct
+from contextlib import suppress
 
 from leader_hints.apis.error_codes import HINTABLE
 from leader_hints.apis.leader_hint import Failure, Scanned
@@ -206,15 +207,14 @@ class FetchScan:
         But a window with a failure, or with too little of a head, counts as not seen: from then on
         the frame must be ``whole``.
 
-        :raises WireError: as :meth:`advance`.
+        :raises Malformed: as :meth:`advance`.
         """
         started, before = self.started, (self._topics, self._partitions, self._topic, self._open)
         begin, self.at, self.paused = self.at, 0, False
         try:
-            self._advance(Reader(window), size - begin)
-        except Truncated:
-            if begin + len(window) >= size or begin + self.at > size:
-                raise
+            # Where even the whole frame is too short, that shows when it is at hand.
+            with suppress(Truncated):
+                self._advance(Reader(window), size - begin)
         finally:
             self.at += begin
         if self._failures or self.at == begin:
