@@ -23,7 +23,9 @@ from tests.observe.journal_lines import Line, checked, in_order
 
 _SECONDS = 60.0
 
-_TMPFS_BYTES = 65_536
+#: With room for all that the buffer keeps and what stands in the file before, so that a gap can be
+#: written behind it.
+_TMPFS_BYTES = 262_144
 
 
 class _Scene:
@@ -349,7 +351,6 @@ def test_a_full_disk_stops_no_traffic_and_the_gap_is_reported_afterwards(
         assert failing["reason"] == "no space left on device"
         filler.unlink()
         (fixed,) = until(lambda: proxy.events("journal_written"), "it is written again", _SECONDS)
-        # There is room for as much as the buffer had, and no more.
         assert fixed["dropped"] > 0
 
     run = in_order(file_lines(small_disk))
