@@ -80,6 +80,15 @@ def _hall(mode: Mode = Mode.ON) -> Hall:
     return hall
 
 
+def _met() -> tuple[Hall, Seat]:
+    """A hall whose broker is known, and a worker that has been told so."""
+    hall = _hall()
+    hall.meet()
+    seat = hall.seat(1)
+    hall.exchange()
+    return hall, seat
+
+
 def _events(hall: Hall, kind: type[Any]) -> list[Any]:
     return [event for event, _ in hall.events if isinstance(event, kind)]
 
@@ -195,10 +204,7 @@ def _leader_moved(partition: int, leader: int = 1) -> LeaderMoved:
 
 async def test_moves_that_come_together_go_in_one_message() -> None:
     """Each was a system call for each worker: 200 of them 24 ms of one step with 32 workers."""
-    hall = _hall()
-    hall.meet()
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _met()
     for partition in range(MOST_ENTRIES + 200):
         hall.emit(_leader_moved(partition), 0)
     assert len(seat.pending()) == 1
@@ -386,10 +392,7 @@ async def test_a_client_without_names_for_its_ids_is_withheld_them_everywhere() 
 
 async def test_no_more_ids_are_sent_of_a_request_than_are_looked_for() -> None:
     """50,000 took 19 ms of one step here, and 16 ms of the process that decides."""
-    hall = _hall()
-    hall.meet()
-    seat = hall.seat(1)
-    hall.exchange()
+    _, seat = _met()
     ids = [number.to_bytes(16, "big") for number in range(50_000)]
     seat.side.lack(seat.route, ids)
     (told,) = seat.waiting
@@ -613,10 +616,7 @@ async def test_the_end_of_a_link_costs_the_same_however_many_are_held(
     mock_clock: MockClock,
 ) -> None:
     def lines(count: int) -> int:
-        hall = _hall()
-        hall.meet()
-        seat = hall.seat(1)
-        hall.exchange()
+        hall, seat = _met()
         links = [seat.link() for _ in range(count)]
         for link in links:
             seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH))
@@ -712,10 +712,7 @@ async def test_nothing_is_held_for_the_links_of_a_worker_that_dies(mock_clock: M
 async def test_a_response_does_not_wait_for_a_process_that_says_nothing(
     autojump_clock: MockClock,
 ) -> None:
-    hall = _hall()
-    hall.meet()
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _met()
     link = seat.link()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(seat.side.holds.run)
@@ -750,10 +747,7 @@ async def test_a_process_that_says_nothing_lets_many_links_go_on_some_at_a_time(
     autojump_clock: MockClock,
 ) -> None:
     """2,000 in one step took 44 ms."""
-    hall = _hall()
-    hall.meet()
-    seat = hall.seat(1)
-    hall.exchange()
+    _, seat = _met()
     noted = _LetGo(seat)
     trio.lowlevel.add_instrument(noted)
     async with trio.open_nursery() as nursery:
@@ -801,10 +795,7 @@ async def test_a_process_that_was_stopped_gives_no_hint_that_was_decided_long_ag
 
 
 async def test_an_error_that_waits_until_it_is_settled_says_so(mock_clock: MockClock) -> None:
-    hall = _hall()
-    hall.meet()
-    seat = hall.seat(1)
-    hall.exchange()
+    hall, seat = _met()
     link = seat.link()
     scanned = Scanned((Failure("t", 0, 6, 0, 0),), True, 0, 0)
     held = Held(

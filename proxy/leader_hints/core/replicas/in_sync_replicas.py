@@ -41,12 +41,11 @@ class InSyncReplicas:
             self._nodes.extend([b""] * missing)
             self._by_leader.extend(bytes(missing))
         known = self._nodes[partition]
-        if reporter == led.leader:
-            self._by_leader[partition] = True
-            self.disputed -= {partition}
-        elif self._epochs[partition] != led.epoch:
-            self._by_leader[partition] = False
-            self.disputed -= {partition}
+        if reporter == led.leader or self._epochs[partition] != led.epoch:
+            self._by_leader[partition] = reporter == led.leader
+            # Mostly none is, and a poll is about all partitions.
+            if self.disputed:
+                self.disputed -= {partition}
         elif nodes != known and self._by_leader[partition]:
             named = {*_each(nodes)}
             left = b"".join(node for node in _each(known) if node in named)
