@@ -606,7 +606,9 @@ class _Elsewhere:
         self._back = back
         by_name = {route.name: route for route in self.routes.values()}
         longest = max(DEADLINE, KRAFT_DEADLINE) + _RULES.grace
-        self._side = WorkerSide(by_name, back.send, lambda: False, longest, trio.current_time)
+        self._side = WorkerSide(
+            by_name, back.send, lambda: False, longest, self._forget, trio.current_time
+        )
         self.holds, self.recovery = self._side.holds, self._side.recovery
         self.snoop, self.lack, self.doubt = self._side.snoop, self._side.lack, self._side.doubt
         self.holds.settle = proxy.settle
@@ -617,6 +619,11 @@ class _Elsewhere:
         self._scope = trio.CancelScope()
         self._goes_on = trio.Event()
         self._joining = side.joining(self._worker)
+
+    @staticmethod
+    def _forget(steps: Iterator[None]) -> None:
+        for _ in steps:
+            pass
 
     def begin_at_once(self) -> None:
         for _ in self._joining:

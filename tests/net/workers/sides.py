@@ -1,7 +1,7 @@
 """Both sides of workers, without processes: what one says the other takes, as bytes."""
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 import trio
 
@@ -108,7 +108,7 @@ class Hall:
 class Seat:
     """A worker. ``settled``: its responses that went on, with their hints. ``routes``: all of its.
 
-    ``joining``: tells it what is known, in steps.
+    ``joining``: tells it what is known, in steps. ``later``: what it does in steps.
     """
 
     def __init__(self, hall: Hall, number: int) -> None:
@@ -119,11 +119,13 @@ class Seat:
         self.routes = {route.name: Route(route.name, Mode.ON) for route in hall.routes}
         self.route = self.routes["r"]
         self.settled: list[tuple[int, list[object]]] = []
+        self.later: list[Iterator[None]] = []
         self.side = WorkerSide(
             self.routes,
             self._note(self._said),
             lambda: self.crowded,
             LONGEST,
+            self.later.append,
             trio.current_time,
         )
         self.side.holds.settle = lambda decided: self.settled.extend(

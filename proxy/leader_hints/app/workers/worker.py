@@ -102,7 +102,12 @@ class _Worker:
         rules = hold_rules(settings.hold, limits.held_responses)
         longest = max(rules.deadline, rules.kraft) + rules.grace
         self._side = side = WorkerSide(
-            self._routes, channel.send, self._crowded, longest, trio.current_time
+            self._routes,
+            channel.send,
+            self._crowded,
+            longest,
+            self._take_later,
+            trio.current_time,
         )
         self._observers = Observers(side.emit)
         self._observers.add(side.emit)
@@ -149,6 +154,9 @@ class _Worker:
         )
         joining.open_broker = self._open_broker
         return joining
+
+    def _take_later(self, steps: Iterator[None]) -> None:
+        self._nursery.start_soon(TimeSlices().take, steps)
 
     def _crowded(self) -> bool:
         return self._channel.queued > _CROWDED

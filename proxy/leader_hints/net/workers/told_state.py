@@ -4,7 +4,7 @@ Tested in ``tests/net/workers/test_sides.py``.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
 from leader_hints.apis.fetch_response import Topic
@@ -73,13 +73,21 @@ class _ToldView(LeaderView):
 
 
 class ToldState:
-    """Writes what is known of the brokers of ``routes``, by name. ``send``: to the other side."""
+    """Writes what is known of the brokers of ``routes``, by name.
+
+    ``send``: to the other side. ``take_later``: takes what is to be done in steps.
+    """
 
     def __init__(
-        self, routes: Mapping[str, Route], send: Callable[[FromWorker], None], clock: Clock
+        self,
+        routes: Mapping[str, Route],
+        send: Callable[[FromWorker], None],
+        take_later: Callable[[Iterator[None]], None],
+        clock: Clock,
     ) -> None:
         self._routes = routes
         self._send = send
+        self._take_later = take_later
         self._clock = clock
         self._views: dict[str, _ToldView] = {}
         #: By route: what came last.
@@ -109,7 +117,7 @@ class ToldState:
         broker.view = self._view(told.cluster) if told.cluster else None
         used = {r.broker.view.cluster_id for r in self._routes.values() if r.broker.view}
         for gone in self._views.keys() - used - {told.cluster}:
-            del self._views[gone]
+            self._take_later(self._views.pop(gone).forgetting())
 
     def mode(self, told: ModeSet) -> None:
         """Take what a route does about hints."""

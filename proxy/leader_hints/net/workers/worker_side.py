@@ -3,7 +3,7 @@
 Tested in ``tests/net/workers/test_sides.py``.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 
@@ -51,7 +51,8 @@ class WorkerSide:
 
     ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
     little, so that what can be left out is. ``longest``: see
-    :class:`leader_hints.net.workers.relayed_holds.RelayedHolds`.
+    :class:`leader_hints.net.workers.relayed_holds.RelayedHolds`. ``take_later``: takes what is to
+    be done in steps, between other work.
     """
 
     def __init__(
@@ -60,6 +61,7 @@ class WorkerSide:
         send: Callable[[FromWorker], None],
         crowded: Callable[[], bool],
         longest: float,
+        take_later: Callable[[Iterator[None]], None],
         clock: Clock,
     ) -> None:
         self._sends = send
@@ -69,7 +71,7 @@ class WorkerSide:
         self.recovery = AwaitedSuccesses(
             [*routes.values()], clock, self._tell_failed, self._tell_served
         )
-        self._state = state = ToldState(routes, self._send, clock)
+        self._state = state = ToldState(routes, self._send, take_later, clock)
         for route in routes.values():
             route.asked = _TellsAsked(route.name, self._send)
             route.broker.met = partial(self._tell_met, route)
