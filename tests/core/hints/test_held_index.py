@@ -1,6 +1,7 @@
 """What a step costs where many responses are held: lines of Python, and no times."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import chain
 
 import pytest
 
@@ -17,9 +18,10 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.wire.steps import at_once
 from tests.core.hold_queues import BEGIN, Counter, failed, hint, learn, route
 from tests.core.samples import NOT_LEADER, UNKNOWN_EPOCH, topic_id
-from tests.harness.lines import lines_of
+from tests.harness.lines import lines_of, most_lines
 
 T = BEGIN
 _MANY = 2000
@@ -55,7 +57,7 @@ def test_a_move_costs_by_the_responses_that_wait_for_its_topic(
 def test_so_does_an_answer_of_the_broker_itself(many: tuple[Counter, list[LinkState]]) -> None:
     counter, (link, *_) = many
     queue = counter.queue
-    assert lines_of(lambda: queue.asked(link.route, {"t7", topic_id(7)}, T + 0.001)) < _FEW
+    assert lines_of(lambda: at_once(queue.asked(link.route, {"t7", topic_id(7)}, T + 0.001))) < _FEW
     assert lines_of(lambda: queue.probed(link.route, {("t7", 0): NOT_LEADER}, T + 0.001)) < _FEW
     assert lines_of(lambda: counter.review(T + 0.002)) < _FEW
 
@@ -114,7 +116,7 @@ def test_what_is_only_counted_of_a_link_that_ends_is_dropped_in_steps() -> None:
         assert held.account.take(0, 1)
         assert counter.queue.submit(held, T) == [None]
     # There is news for each of them.
-    counter.queue.asked(on, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(on, {"t"}, T + 0.001))
     steps = [lines_of(lambda: counter.queue.forget(link.number))]
     while counter.queue.unfinished:
         steps.append(lines_of(lambda: counter.review(T + 0.002)))
@@ -141,7 +143,7 @@ def test_responses_of_many_topics_are_dropped_in_steps_when_their_link_ends() ->
         counter.review(T + 0.001)
     assert counter.queue.held == 25
     # There is news for some of them.
-    counter.queue.asked(on, {"t0"}, T + 0.001)
+    at_once(counter.queue.asked(on, {"t0"}, T + 0.001))
     steps = [lines_of(lambda: counter.queue.forget(link.number))]
     while counter.queue.unfinished:
         steps.append(lines_of(lambda: counter.review(T + 0.002)))
@@ -201,8 +203,8 @@ def test_a_repeated_answer_about_one_topic_looks_at_nothing_again() -> None:
     for number in range(_MANY):
         link = LinkState(on, number)
         assert counter.fetch(link, T, {number: 5}, error=NOT_LEADER) is None
-    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) > _MANY
-    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.002)) < _FEW
+    assert lines_of(lambda: at_once(counter.queue.asked(on, {"t"}, T + 0.001))) > _MANY
+    assert lines_of(lambda: at_once(counter.queue.asked(on, {"t"}, T + 0.002))) < _FEW
 
 
 def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_once() -> None:
@@ -221,7 +223,7 @@ def test_an_answer_about_the_topics_of_a_large_response_looks_at_each_partition_
     errors = {(name, 0): NOT_LEADER for name in names}
     for step in (
         lambda: counter.queue.probed(on, errors, T + 0.001),
-        lambda: counter.queue.asked(on, names | {*ids}, T + 0.001),
+        lambda: at_once(counter.queue.asked(on, names | {*ids}, T + 0.001)),
     ):
         assert lines_of(step) < 100 * _MANY
 
@@ -233,6 +235,55 @@ def _add(index: HeldIndex, response: HeldResponse) -> None:
     index.judged(response, [FailedPartition(failure, 5, T, 5) for failure in failures])
 
 
+def _asked(index: HeldIndex, on: Route, names: Sequence[str]) -> list[HeldResponse]:
+    return [*chain.from_iterable(index.asked(on, dict.fromkeys(names), T))]
+
+
+def _waiting(index: HeldIndex, on: Route, number: int, topics: Sequence[str]) -> HeldResponse:
+    """Add a response that waits for an answer about ``topics``."""
+    scanned = Scanned(tuple(Failure(name, 0, NOT_LEADER, 0, 0) for name in topics), False, 0, 0)
+    held = Held(
+        LinkState(on, number), ApiKey.FETCH, 12, memoryview(b""), scanned, [5] * len(topics)
+    )
+    response = HeldResponse(held, number, T, detached=False, deadline=T + 0.1)
+    _add(index, response)
+    return response
+
+
+@pytest.mark.parametrize(("responses", "topics"), [(25, 2000), (20_000, 1)])
+def test_an_answer_that_very_many_wait_for_is_looked_at_in_short_steps(
+    responses: int, topics: int
+) -> None:
+    """With 50,000 of them one step took 25 ms."""
+    index, on = HeldIndex(), route()
+    names = [f"t{number}" for number in range(topics)]
+    waiting = [_waiting(index, on, number, names) for number in range(responses)]
+    found: list[HeldResponse] = []
+
+    def steps() -> Iterator[None]:
+        for some in index.asked(on, dict.fromkeys(names), T):
+            found.extend(some)
+            yield
+
+    assert most_lines(steps()) < 50_000
+    assert found == waiting * topics
+
+
+def test_what_is_removed_between_two_steps_of_an_answer_is_no_news() -> None:
+    index, on = HeldIndex(), route()
+    names = [f"t{number}" for number in range(2000)]
+    first, second = (_waiting(index, on, number, names) for number in range(2))
+    steps = index.asked(on, dict.fromkeys(names), T)
+    next(steps)
+    assert {*next(steps)} == {first, second}
+    for response in (first, second):
+        index.remove(response)
+    while index.unfinished:
+        index.drop_some()
+    _waiting(index, on, 3, ["another"])
+    assert not [*chain.from_iterable(steps)]
+
+
 @pytest.mark.parametrize("others", [0, _MANY])
 def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: int) -> None:
     """In a set's order what goes on first would depend on the process."""
@@ -241,12 +292,7 @@ def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: 
     responses = []
     # Two of all topics, and one of each.
     for number, topics in enumerate([names, names, *([name] for name in sorted(names))]):
-        scanned = Scanned(tuple(Failure(name, 0, NOT_LEADER, 0, 0) for name in topics), False, 0, 0)
-        held = Held(
-            LinkState(on, number), ApiKey.FETCH, 12, memoryview(b""), scanned, [5] * len(topics)
-        )
-        responses.append(HeldResponse(held, number, T, detached=False, deadline=T + 0.1))
-        _add(index, responses[-1])
+        responses.append(_waiting(index, on, number, topics))
     for name in [*names, *(f"other{number}" for number in range(others))]:
         learn(on, {0: (1, 5)}, topic=name)
     for number in range(others):
@@ -256,10 +302,10 @@ def test_responses_are_found_in_the_order_of_topics_and_of_their_coming(others: 
     by_topic = dict(zip(sorted(names), singles, strict=True))
     found = [one for name in names for one in (first, second, by_topic[name])]
     assert [*index.probed(on, {(name, 0): NOT_LEADER for name in names}, T)] == found
-    assert [*index.asked(on, dict.fromkeys(names), T)] == found
-    assert [*index.asked(on, dict.fromkeys(names), T)] == []
+    assert _asked(index, on, names) == found
+    assert _asked(index, on, names) == []
     index.contradicted(second, names[2])
-    assert [*index.asked(on, dict.fromkeys(names), T)] == [second]
+    assert _asked(index, on, names) == [second]
 
 
 def test_a_repeated_answer_costs_nothing_before_all_of_a_large_response_was_judged() -> None:
@@ -268,12 +314,12 @@ def test_a_repeated_answer_costs_nothing_before_all_of_a_large_response_was_judg
     assert counter.fetch(LinkState(on, 1), T, dict.fromkeys(range(_MANY), 5)) is None
     for _ in range(4):
         counter.review(T)
-    counter.queue.asked(on, {"t"}, T + 0.001)
-    assert lines_of(lambda: counter.queue.asked(on, {"t"}, T + 0.001)) < _FEW
+    at_once(counter.queue.asked(on, {"t"}, T + 0.001))
+    assert lines_of(lambda: at_once(counter.queue.asked(on, {"t"}, T + 0.001))) < _FEW
     # Nor is anything judged again for it: 200 of the others are in each step, and no more.
     steps = 0
     while counter.queue.unfinished:
-        counter.queue.asked(on, {"t"}, T + 0.002)
+        at_once(counter.queue.asked(on, {"t"}, T + 0.002))
         counter.review(T + 0.002)
         steps += 1
     assert steps <= 2 * _MANY // JUDGED_AT_ONCE
@@ -304,7 +350,7 @@ def _review_all(counter: Counter, now: float) -> list[list[LeaderHint | None]]:
 
 def test_an_answer_counts_for_partitions_that_are_judged_later() -> None:
     counter, on, now = _partly_judged()
-    counter.queue.asked(on, {"t"}, now[0])
+    at_once(counter.queue.asked(on, {"t"}, now[0]))
     # The broker answers nothing more.
     assert _review_all(counter, now[0]) == [[hint(3, 8)] * _MANY]
 
@@ -316,11 +362,11 @@ def test_a_later_answer_counts_for_partitions_that_the_first_one_contradicted() 
     learn(on, {last: (3, 0)}, source=2)
     view.leader_confirms("t", last, Leader(3, 8))
     learn(on, {last: (3, 0)}, source=1)
-    counter.queue.asked(on, {"t"}, now[0])
+    at_once(counter.queue.asked(on, {"t"}, now[0]))
     assert not view.in_doubt("t", last)
     assert _review_all(counter, now[0]) == []
     learn(on, {last: (3, 8)}, source=1)
-    counter.queue.asked(on, {"t"}, now[0] + 0.001)
+    at_once(counter.queue.asked(on, {"t"}, now[0] + 0.001))
     assert _review_all(counter, now[0] + 0.001) == [[hint(3, 8)] * _MANY]
 
 
@@ -359,7 +405,7 @@ def test_a_brokers_answer_costs_by_what_is_asked_not_by_how_many_partitions_wait
     for error in (UNKNOWN_EPOCH, UNKNOWN_EPOCH, NOT_LEADER, 0):
         errors = {("t", number): error for number in range(each)}
         assert lines_of(lambda: counter.queue.probed(on, errors, at)) < responses * each  # noqa: B023
-    assert lines_of(lambda: counter.queue.asked(on, {"t"}, at)) < responses * each // 4
+    assert lines_of(lambda: at_once(counter.queue.asked(on, {"t"}, at))) < responses * each // 4
 
 
 def test_what_a_broker_says_of_its_leadership_again_has_nothing_judged() -> None:

@@ -18,6 +18,7 @@ from leader_hints.core.hints import hold_queue
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.wire.steps import at_once
 from tests.core.hold_queues import BEGIN, NODES, Counter, as_kraft, failed, hint, learn, route
 from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH, topic_id
@@ -124,8 +125,8 @@ def test_another_routes_or_topics_answer_says_nothing_of_this_broker() -> None:
     link, counter = _link(), Counter()
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.fetch(link, T, {0: 5}, error=NOT_LEADER) is None
-    counter.queue.asked(route(name="other"), {"t"}, T + 1)
-    counter.queue.asked(link.route, {"u"}, T + 1)
+    at_once(counter.queue.asked(route(name="other"), {"t"}, T + 1))
+    at_once(counter.queue.asked(link.route, {"u"}, T + 1))
     counter.queue.probed(route(name="other"), {("t", 0): 0}, T + 1)
     counter.queue.probed(link.route, {("t", 1): 0, ("u", 0): 0}, T + 1)
     assert counter.review(T + 0.06) == []
@@ -160,7 +161,7 @@ def test_a_produce_whose_broker_never_led_by_the_view_waits_for_its_word() -> No
     learn(link.route, {0: (2, 6)}, source=2)
     learn(link.route, {0: (3, 7)}, source=3)
     assert counter.produce(link, T) is None
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.002) == [[hint(3, 7)]]
 
 
@@ -174,7 +175,7 @@ def test_a_produce_long_after_its_leader_went_waits_for_its_brokers_word(
     learn(link.route, {0: (2, 6)}, source=2)
     assert counter.produce(link, T + since) == (None if held else [hint(2, 6)])
     if held:
-        counter.queue.asked(link.route, {"t"}, T + since)
+        at_once(counter.queue.asked(link.route, {"t"}, T + since))
         learn(link.route, {0: (2, 8)}, source=2)
         assert counter.review(T + since + 0.002) == [[hint(2, 8)]]
 
@@ -205,7 +206,7 @@ def test_a_produce_to_a_broker_of_unknown_node_gets_no_hint() -> None:
         assert counter.produce(link, T) is None
         # The node is proved to be another one: that is enough.
         link.route.broker.others = frozenset({2} if proved else ())
-        counter.queue.asked(link.route, {"t"}, T + 0.001)
+        at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
         assert counter.review(T + 0.002) == [[hint(2, 6) if proved else None]]
 
 
@@ -216,7 +217,7 @@ def test_a_topic_recreated_while_a_produce_waits_gives_no_hint() -> None:
     assert link.route.broker.view is not None
     link.route.broker.view.learn(TopicMetadata(3, "t", ZERO_ID, ()), None)
     learn(link.route, {0: (2, 0)}, source=2)
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.05) == [[None]]
 
 
@@ -241,7 +242,7 @@ def test_news_of_no_leader_releases_what_is_held() -> None:
     link, counter = _link(), Counter()
     assert counter.produce(link, T) is None
     learn(link.route, {0: (-1, 6)})
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.01) == [[None]]
     assert counter.reasons() == ["no_leader"]
 
@@ -250,7 +251,7 @@ def test_a_produce_waits_for_its_brokers_answer_that_there_is_no_leader() -> Non
     link, counter = _link(), Counter()
     learn(link.route, {0: (-1, 6)})
     assert counter.produce(link, T) is None
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.002) == [[None]]
     assert counter.reasons() == ["no_leader"]
 
@@ -270,7 +271,7 @@ def test_that_there_was_no_leader_a_while_ago_releases_nothing() -> None:
     (wanted,) = counter.queue.wanted_leaders()
     assert wanted.topics == {topic_id(1)}
     learn(link.route, {0: (1, 7)}, source=1, topic_id=topic_id(1))
-    counter.queue.asked(link.route, {topic_id(1)}, T + 50.001)
+    at_once(counter.queue.asked(link.route, {topic_id(1)}, T + 50.001))
     assert counter.review(T + 50.002) == [[hint(1, 7)]]
 
 
@@ -357,12 +358,12 @@ def _very_many() -> tuple[LinkState, Counter]:
 
 def test_what_a_broker_says_again_is_no_news() -> None:
     first, counter = _very_many()
-    counter.queue.asked(first.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(first.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.002) == []
     assert counter.queue.unfinished
     assert counter.review(T + 0.002) == []
     assert not counter.queue.unfinished
-    counter.queue.asked(first.route, {"t"}, T + 0.003)
+    at_once(counter.queue.asked(first.route, {"t"}, T + 0.003))
     assert counter.review(T + 0.004) == []
     assert not counter.queue.unfinished
 
@@ -423,9 +424,9 @@ def test_an_answer_counts_for_the_topics_that_it_is_about() -> None:
     held.scanned = held.scanned._replace(failures=(*held.scanned.failures, *other.scanned.failures))
     held.epochs = [-1, -1]
     assert counter.queue.submit(held, T) is None
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.002) == []
-    counter.queue.asked(link.route, {"u"}, T + 0.003)
+    at_once(counter.queue.asked(link.route, {"u"}, T + 0.003))
     assert counter.review(T + 0.004) == [[hint(2, 5), hint(2, 5)]]
 
 
@@ -433,9 +434,9 @@ def test_an_answer_to_an_earlier_question_does_not_count() -> None:
     link, counter = LinkState(route(), 1), Counter()
     learn(link.route, {0: (2, 5)})
     assert counter.fetch(link, T, {0: -1}) is None
-    counter.queue.asked(link.route, {"t"}, T - 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T - 0.001))
     assert counter.review(T + 0.001) == []
-    counter.queue.asked(link.route, {"t"}, T)
+    at_once(counter.queue.asked(link.route, {"t"}, T))
     assert counter.review(T + 0.002) == [[hint(2, 5)]]
 
 
@@ -443,7 +444,7 @@ def test_which_node_a_broker_is_not_is_news() -> None:
     link, counter = LinkState(route(node=None), 1), Counter()
     learn(link.route, {0: (2, 5)})
     assert counter.fetch(link, T, {0: -1}) is None
-    counter.queue.asked(link.route, {"t"}, T)
+    at_once(counter.queue.asked(link.route, {"t"}, T))
     assert counter.review(T + 0.001) == []
     link.route.broker.others = frozenset({2})
     assert counter.review(T + 0.002) == [[hint(2, 5)]]
@@ -576,7 +577,7 @@ def test_other_partitions_and_epochs_have_their_own_deadline() -> None:
 def test_a_client_that_is_behind_begins_no_calm_for_those_that_are_not() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: 4}) is None
-    counter.queue.asked(link.route, {"t"}, T + 0.003)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.003))
     assert counter.review(T + 0.004) == [[hint(1, 5)]]
     # And then the leader goes.
     assert counter.fetch(LinkState(link.route, 2), T + 0.3, {0: 5}, error=NOT_LEADER) is None
@@ -1048,7 +1049,7 @@ def test_without_an_id_a_brokers_metadata_must_say_that_the_topic_is_the_same(
     counter.queue.probed(link.route, {("t", 0): error}, T + 0.001)
     assert counter.review(T + 0.002) == []
     learn(link.route, {0: (2, 6)}, source=3, topic_id=known)
-    counter.queue.asked(link.route, {"t"}, T + 0.003)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.003))
     assert counter.review(T + 0.004) == [[hint(2, 6)]]
 
 
@@ -1076,7 +1077,7 @@ def test_without_an_id_a_fetch_asks_its_broker_whether_the_topic_is_the_same() -
     counter = Counter()
     assert counter.fetch(link, time.now, {0: 7}) is None
     learn(link.route, {0: (3, 8)}, source=1)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.001))
     assert counter.review(time.now + 0.002) == [[hint(3, 8)]]
 
 
@@ -1093,7 +1094,7 @@ def test_a_fetch_that_gives_no_real_id_gets_no_hint_of_the_former_topic(syntheti
     counter.queue.probed(link.route, {("t", 0): UNKNOWN_EPOCH}, time.now + 0.001)
     assert counter.review(time.now + 0.002) == []
     learn(link.route, {0: (2, 1)}, source=1, topic_id=topic_id(2))
-    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.003)
+    at_once(counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.003))
     assert counter.review(time.now + 0.004) == [[hint(2, 1)]]
 
 
@@ -1108,7 +1109,7 @@ def test_what_the_broker_said_of_one_topic_proves_nothing_of_another_of_its_name
     time.now += 100
     assert counter.fetch(link, time.now, {0: 0}) is None
     learn(link.route, {0: (2, 0)}, source=1, topic_id=topic_id(2))
-    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.001)
+    at_once(counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.001))
     assert counter.review(time.now + 0.002) == []
     learn(link.route, {0: (3, 1)}, source=3, topic_id=topic_id(1))
     assert counter.review(time.now + 0.003) == []
@@ -1116,7 +1117,7 @@ def test_what_the_broker_said_of_one_topic_proves_nothing_of_another_of_its_name
         recreated = TopicMetadata(0, "t", topic_id(2), (Led(0, 2, 1),))
         _view(link).learn(recreated, 1, poll=True)
     assert counter.review(time.now + 0.004) == []
-    counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.005)
+    at_once(counter.queue.asked(link.route, {"t", topic_id(2)}, time.now + 0.005))
     assert counter.review(time.now + 0.006) == [[hint(2, 1)]]
 
 
@@ -1144,7 +1145,7 @@ def test_a_broker_that_fences_an_epoch_may_have_been_overtaken_as_leader() -> No
     time.now += 2
     assert counter.fetch(link, time.now, {0: 5}, topic=topic_id(1)) is None
     counter.queue.probed(link.route, {("t", 0): FENCED}, time.now + 0.001)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.002)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.002))
     assert counter.review(time.now + 0.05) == []
     learn(link.route, {0: (2, 7)}, source=2, topic_id=topic_id(1))
     assert counter.review(time.now + 0.051) == [[hint(2, 7)]]
@@ -1165,7 +1166,7 @@ def test_a_broker_that_knows_a_newer_epoch_does_not_lead_at_this_one() -> None:
     link, counter = _link(), Counter()
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic="new") is None
     learn(link.route, {0: (1, 7)}, source=1, topic="new", topic_id=topic_id(1))
-    counter.queue.asked(link.route, {"new"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"new"}, T + 0.001))
     counter.queue.probed(link.route, {("new", 0): FENCED}, T + 0.002)
     assert counter.review(T + 0.05) == []
     assert counter.review(T + 0.1) == [[None]]
@@ -1184,7 +1185,7 @@ def test_what_the_broker_contradicts_is_no_hint(
         learn(link.route, {0: heard}, source=1)
     assert counter.fetch(link, time.now, {0: client}) is None
     learn(link.route, {0: heard}, source=1)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.001))
     assert counter.review(time.now + 0.05) == []
     assert counter.review(time.now + 0.1) == [[None]]
 
@@ -1197,11 +1198,11 @@ def test_what_a_leader_confirms_that_the_broker_contradicts_is_no_hint() -> None
     learn(link.route, {0: (3, 0)}, source=2)
     _view(link).leader_confirms("t", 0, Leader(3, 8))
     learn(link.route, {0: (3, 0)}, source=1)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.001))
     assert not _view(link).in_doubt("t", 0)
     assert counter.review(time.now + 0.05) == []
     learn(link.route, {0: (3, 8)}, source=1)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.051)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.051))
     assert counter.review(time.now + 0.052) == [[hint(3, 8)]]
 
 
@@ -1212,7 +1213,7 @@ def test_a_recreated_topic_is_hinted_once_its_leader_and_the_former_one_have_sai
     time.now += 1
     assert counter.fetch(link, time.now, {0: -1}, error=NOT_LEADER) is None
     learn(link.route, {0: (2, 2)}, source=1)
-    counter.queue.asked(link.route, {"t"}, time.now + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, time.now + 0.001))
     (wanted,) = counter.queue.wanted_leaders()
     assert wanted.epochs == {("t", 0): 8}
     assert wanted.claims == {("t", 0): Leader(2, 2)}
@@ -1363,7 +1364,7 @@ def test_topics_by_synthetic_ids_are_those_of_the_name(known: bytes) -> None:
     learn(link.route, {0: (2, 6)}, source=2, topic_id=known)
     assert counter.fetch(link, T, {0: -1}, error=NOT_LEADER, topic=synthetic) is None
     assert link.route.broker.view is not None
-    counter.queue.asked(link.route, {link.route.broker.view.topics.key("t")}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {link.route.broker.view.topics.key("t")}, T + 0.001))
     assert counter.review(T + 0.002) == [[hint(2, 6)]]
     assert [event.answered.topic for event in counter.take_events()] == ["t"]  # type: ignore[union-attr]
 

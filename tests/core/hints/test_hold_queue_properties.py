@@ -21,6 +21,7 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.wire.steps import at_once
 from tests.core.hold_queues import NODES, as_kraft, failed, learn, route
 from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER, UNKNOWN_EPOCH
@@ -92,7 +93,7 @@ class Holds(RuleBasedStateMachine):
         self._say(asked_route, source, behind)
         if asked:
             topics: set[Topic] = {"t"}
-            self.queue.asked(asked_route, topics, self.now)
+            at_once(self.queue.asked(asked_route, topics, self.now))
         self._review()
 
     @rule(

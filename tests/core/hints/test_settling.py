@@ -11,6 +11,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
+from leader_hints.wire.steps import at_once
 from tests.core.hold_queues import BEGIN, Counter, learn, route
 from tests.core.rules import DEFAULT_RULES
 from tests.core.samples import FENCED, NOT_LEADER
@@ -61,7 +62,7 @@ def test_a_fetch_error_is_settled_under_the_same_leader() -> None:
     for node in (3, 2):
         learn(link.route, {0: (1, 6)}, source=node)
     assert counter.review(T + 0.004) == []
-    counter.queue.asked(link.route, {"t"}, T + 0.004)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.004))
     learn(link.route, {0: (1, 6)}, source=1)
     assert counter.review(T + 0.005) == [[None]]
     assert counter.settled() == _SETTLED
@@ -83,7 +84,7 @@ def test_a_fenced_epoch_that_is_not_known_may_be_of_a_move_that_is_not_known() -
     link, counter = _link(), Counter()
     counter.fetch(link, T, {0: -1}, error=FENCED, unhinted=OLD)
     # Metadata lags, and the broker's answer shows that it does.
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     counter.queue.probed(link.route, {("t", 0): FENCED}, T + 0.001)
     assert counter.review(T + 0.05) == []
     for node in (1, 2, 3):
@@ -170,7 +171,7 @@ def test_an_error_of_a_partition_without_a_leader_does_not_wait() -> None:
     link, counter = _link(), Counter()
     counter.fetch(link, T, {0: 5}, error=NOT_LEADER, unhinted=OLD)
     learn(link.route, {0: (-1, 6)}, source=1)
-    counter.queue.asked(link.route, {"t"}, T + 0.001)
+    at_once(counter.queue.asked(link.route, {"t"}, T + 0.001))
     assert counter.review(T + 0.002) == [[None]]
     assert counter.settled() == [(OLD, "no_leader")]
 

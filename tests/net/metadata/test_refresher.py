@@ -51,6 +51,7 @@ from leader_hints.net.metadata.hold_timer import HoldTimer
 from leader_hints.net.metadata.other_pollers import OtherPollers
 from leader_hints.net.metadata.refresher import Refresher
 from leader_hints.wire.reader import Reader
+from leader_hints.wire.steps import Steps
 from tests.core.rules import DEFAULT_RULES
 from tests.harness.lines import lines_of, most_lines
 from tests.net import messages
@@ -1365,9 +1366,9 @@ async def test_what_waits_for_the_topics_of_a_large_answer_is_looked_up_in_steps
     def see(scene: _Scene) -> None:
         asked = scene.hold_timer.queue.asked
 
-        def see_and_ask(route: Route, topics: Collection[str | bytes], since: float) -> None:
+        def see_and_ask(route: Route, topics: Collection[str | bytes], since: float) -> Steps[None]:
             answered.append([*topics])
-            asked(route, topics, since)
+            return asked(route, topics, since)
 
         monkeypatch.setattr(scene.hold_timer.queue, "asked", see_and_ask)
 

@@ -16,6 +16,8 @@ from leader_hints.core.route import Route
 
 #: Topics of responses that are found no longer of which one step takes note.
 _DROPPED_AT_ONCE = 500
+#: Responses, counted by topic, of which one step takes note that their broker has answered.
+_ASKED_AT_ONCE = 1000
 
 #: Responses in the order in which they came.
 _Responses = dict[HeldResponse, None]
@@ -205,21 +207,33 @@ class HeldIndex:
 
     def asked(
         self, route: Route, topics: Collection[Topic], since: float
-    ) -> Iterator[HeldResponse]:
-        """Take an answer of the route's broker, and iterate over what it is news for.
+    ) -> Iterator[list[HeldResponse]]:
+        """Take an answer of the route's broker, and yield what it is news for, in steps.
 
         ``topics``: names and keys that it is about; ``since``: when it was asked. No further answer
-        about a topic is news for a response.
+        about a topic is news for a response. Between steps others may be added and removed.
         """
         of_route = self._routes.get(id(route))
         if of_route is None:
             return
-        for topic in [*of_route.topics_of(topics)]:
+        waiting = [*of_route.topics_of(topics)]
+        yield []
+        news: list[HeldResponse] = []
+        looked = 0
+        for topic in waiting:
+            if topic not in of_route.unasked:
+                # What waited for it was removed between two steps.
+                continue
             of_route.answers_about(topic).asked_at = since
             for response in [*of_route.unasked[topic]]:
                 if response.since <= since:
                     _discard(of_route.unasked, topic, response)
-                    yield from of_route.waiting((response,))
+                    news += of_route.waiting((response,))
+                looked += 1
+                if looked % _ASKED_AT_ONCE == 0:
+                    yield news
+                    news = []
+        yield news
 
     def contradicted(self, response: HeldResponse, topic: Topic) -> None:
         """Take it that the next answer about a topic is news for a response again."""

@@ -52,6 +52,7 @@ from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.wire.steps import Steps
 
 #: Failed partitions for which one call looks up what would help them.
 _WANTED_AT_ONCE = 10_000
@@ -207,13 +208,15 @@ class HoldQueue:
         work = len(judged) + len(response.partitions.lacking)
         return work, self._finish(response, now, reason)
 
-    def asked(self, route: Route, topics: Collection[Topic], since: float) -> None:
-        """Note that the broker behind ``route`` answered for ``topics`` (names or ids).
+    def asked(self, route: Route, topics: Collection[Topic], since: float) -> Steps[None]:
+        """Note, in steps, that the broker behind ``route`` answered for ``topics`` (names or ids).
 
         ``since``: when it was asked. Only errors from before that time are concerned.
         """
-        for response in self._index.asked(route, topics, since):
-            self._reviews.add_news(response)
+        for news in self._index.asked(route, topics, since):
+            for response in news:
+                self._reviews.add_news(response)
+            yield
 
     def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
         """Note whether the broker behind ``route`` leads what it was asked about at ``since``.

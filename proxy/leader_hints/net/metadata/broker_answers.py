@@ -282,15 +282,17 @@ class BrokerAnswers:
                     judged = True
                     self.survey.judge(poller, cluster, topic)
             if len(answered) >= _ANSWERED_AT_ONCE:
-                self._answered(poller, answered, asked_at)
+                yield from self._answered(poller, answered, asked_at)
                 answered = {}
             yield
-        self._answered(poller, answered, asked_at)
+        yield from self._answered(poller, answered, asked_at)
 
-    def _answered(self, poller: BrokerPoller, topics: Collection[Topic], asked_at: float) -> None:
-        """Take note that a route's own broker has answered for ``topics``."""
+    def _answered(
+        self, poller: BrokerPoller, topics: Collection[Topic], asked_at: float
+    ) -> Iterator[None]:
+        """Take note, in steps, that a route's own broker has answered for ``topics``."""
         if poller.route is not None:
-            self._hold_timer.queue.asked(poller.route, topics, asked_at)
+            yield from self._hold_timer.queue.asked(poller.route, topics, asked_at)
 
     def snooped(self, route: Route, version: int, payload: bytes) -> None:
         """Take a Metadata response that went by on a link of ``route``.
