@@ -27,7 +27,7 @@ export PYTHONDONTWRITEBYTECODE :=
 .DEFAULT_GOAL := help
 .PHONY: help venv demo demo-report unit test coverage test-all test-rest test-deploy test-matrix lint types contracts scan audit check docs site fuzz clean
 .PHONY: test-chaos soak fuzz-sockets simulate mutants
-.PHONY: bench release kerberos clients
+.PHONY: bench release kerberos
 
 help: ## List the targets
 	@grep -E '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
@@ -58,9 +58,6 @@ coverage: $(STAMP) ## Report the coverage of `make test COVERAGE=1`; fail below 
 
 test-all: $(STAMP) ## Run all tests except test-deploy
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) tests --ignore tests/deploy
-
-clients: $(STAMP) ## Compile clients of Node and Rust that test-rest runs: minutes, once on a machine
-	$(BIN)/python -m tests.runs --compile
 
 test-rest: $(STAMP) ## Run the tests of test-all that test leaves out; TESTS=tests/pipeline
 	$(BIN)/python -m pytest --numprocesses $(WORKERS) --tier rest $(TESTS) --ignore tests/deploy

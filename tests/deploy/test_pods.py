@@ -88,7 +88,7 @@ def test_a_client_gets_a_hint(kind: str, containers: Containers, tmp_path: Path)
         admin.create_topic(TOPIC, [[1, 2]])
         clients = stack.enter_context(network.client.clients(tmp_path))
         consumer = clients.consume(ConsumerSpec(cluster.bootstrap, TOPIC))
-        producer = clients.produce(ProducerSpec(cluster.bootstrap, TOPIC, rate=50, idempotent=True))
+        producer = clients.produce(ProducerSpec(cluster.bootstrap, TOPIC, idempotent=True))
         for _ in range(_MOVES):
             producer.wait_acked(20)
             admin.move_leader(TOPIC)

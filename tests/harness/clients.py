@@ -69,15 +69,16 @@ class Consumed(NamedTuple):
 class ProducerSpec:
     """What a producer does; ``settings`` are the client's own, by their dotted names.
 
-    ``rate`` is in records a second over all partitions (0: as fast as it can), ``count`` 0 means
-    until stopped. With ``transaction`` that many records make a transaction, every third aborted.
+    ``rate`` is in records a second over all partitions (0: as fast as it can). By default a move or
+    restart meets some requests, and brokers have time for other tests. ``count`` 0 means until
+    stopped. With ``transaction`` that many records make a transaction, every third aborted.
     """
 
     bootstrap: str
     topic: str
     partitions: Sequence[int] = (0,)
     acks: Acks = "all"
-    rate: float = 100
+    rate: float = 20
     count: int = 0
     size: int = 100
     idempotent: bool = False

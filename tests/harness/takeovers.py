@@ -21,7 +21,7 @@ from tests.harness.python_client import KAFKA_PYTHON
 from tests.harness.waiting import until
 
 _PARTITIONS = (0, 1, 2)
-_RATE = 100.0
+_RATE = 40.0
 
 
 class Takeovers:
@@ -75,9 +75,9 @@ class Takeovers:
     def flow(self) -> None:
         """Wait until every client has done more of its work."""
         for producer in self.producers.values():
-            producer.wait_acked(30)
+            producer.wait_acked(12)
         for consumer in self._consumers:
-            consumer.wait_count(len(consumer.consumed) + 30)
+            consumer.wait_count(len(consumer.consumed) + 12)
 
     def take_over(self) -> None:
         """Have a new process take over, and wait until the former one has ended.

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tests.harness.waiting import STILL_S, TimedOutError, patience, until
+from tests.harness.waiting import POLL_S, STILL_S, TimedOutError, patience, until
 
 
 def test_what_comes_is_returned() -> None:
@@ -33,3 +33,18 @@ def test_a_suspended_machine_uses_up_no_deadline(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr("tests.harness.waiting.time", stalled)
     looks = iter([False, False, False, True])
     assert until(lambda: next(looks), "something", deadline_s=3 * STILL_S)
+
+
+@pytest.mark.parametrize("longest", [0.2, 0.05])
+def test_what_takes_long_is_looked_at_less_and_less_often(
+    longest: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pauses: list[float] = []
+    monkeypatch.setattr(
+        "tests.harness.waiting.time", SimpleNamespace(monotonic=lambda: 0.0, sleep=pauses.append)
+    )
+    looks = iter([*[False] * 30, True])
+    assert until(lambda: next(looks), "something", longest_poll_s=longest)
+    assert pauses[0] == POLL_S
+    assert pauses == sorted(pauses)
+    assert pauses[-1] == longest

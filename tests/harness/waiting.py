@@ -9,7 +9,11 @@ from typing import TypeVar
 T = TypeVar("T")
 
 POLL_S = 0.02
-"""Short beside what is waited for, long beside one look at it: looks are a load on brokers."""
+"""Between the first looks: short beside what is waited for, and long beside one look at it."""
+
+_LONGEST_POLL_S = 0.2
+_POLL_GROWTH = 1.2
+"""Looks are a load on brokers and proxies, so what takes long is looked at less and less often."""
 
 STILL_S = 5.0
 """From one look to the next nothing takes longer, unless the machine itself stands still: a
@@ -48,22 +52,31 @@ class _Deadline:
         return self._left <= 0
 
 
-def until(condition: Callable[[], T | None], what: str, deadline_s: float | None = None) -> T:
+def until(
+    condition: Callable[[], T | None],
+    what: str,
+    deadline_s: float | None = None,
+    *,
+    longest_poll_s: float = _LONGEST_POLL_S,
+) -> T:
     """Return the first true value of ``condition``.
+
+    ``longest_poll_s``: how many seconds may pass between two looks.
 
     :raises TimedOutError: the condition was not true within ``deadline_s`` seconds, a minute if not
         given; see ``patience``.
     """
     if deadline_s is None:
         deadline_s = _deadline_s.get()
-    deadline = _Deadline(deadline_s)
+    deadline, pause = _Deadline(deadline_s), POLL_S
     while True:
         value = condition()
         if value:
             return value
         if deadline.passed():
             raise TimedOutError(f"not within {deadline_s:g} s: {what}")
-        time.sleep(POLL_S)
+        time.sleep(pause)
+        pause = min(pause * _POLL_GROWTH, longest_poll_s)
 
 
 def never(condition: Callable[[], object], what: str, span_s: float) -> None:

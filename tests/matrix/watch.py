@@ -82,7 +82,7 @@ def watch(
     :raises AssertionError: the clients did not work, or do not go on afterwards.
     """
     written, read = topics
-    writes = ProducerSpec(bootstrap, written, acks="1", rate=50, settings=settings)
+    writes = ProducerSpec(bootstrap, written, acks="1", settings=settings)
     producer = process.produce(writes)
     # The records to read come past the proxies: their producer needs no hint.
     past = replace(writes, bootstrap=admin.cluster.direct_bootstrap, topic=read)

@@ -56,7 +56,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
     fleet = _fleet(cluster, tmp_path)
     with fleet.proxies:
         producer = clients(JAVA).produce(
-            ProducerSpec(fleet.bootstrap, topic, PARTITIONS, rate=200, size=1000)
+            ProducerSpec(fleet.bootstrap, topic, PARTITIONS, rate=40, size=5000)
         )
         ends = clients(JAVA).ask_offsets(OffsetsSpec(fleet.bootstrap, topic, PARTITIONS))
         consumers = [
@@ -87,7 +87,7 @@ def test_a_consumer_reads_in_its_rack_and_nothing_is_lost_or_doubled(
         until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
         before = [len(consumer.consumed) for consumer in consumers]
         for consumer, count in zip(consumers, before, strict=True):
-            consumer.wait_count(count + 600)
+            consumer.wait_count(count + 120)
         cluster.brokers[CLOSE].start()
         admin.wait_in_sync(topic)
         # The leader moves, and they come back to the follower.
@@ -128,7 +128,7 @@ def test_franz_go_leaves_a_follower_that_is_gone_when_its_recheck_is_due(
     admin.move_leader(new_topic("closest-led"), to=CLOSE)
     fleet = _fleet(cluster, tmp_path)
     with fleet.proxies:
-        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
+        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=5000))
         consumer = go.consume(
             ConsumerSpec(
                 fleet.bootstrap,
@@ -142,7 +142,7 @@ def test_franz_go_leaves_a_follower_that_is_gone_when_its_recheck_is_due(
         fleet.wait_read_nearby(100_000)
         with cluster.without(CLOSE):
             until(lambda: CLOSE not in _in_sync(admin, topic), "it is out of sync")
-            consumer.wait_count(len(consumer.consumed) + 1000)
+            consumer.wait_count(len(consumer.consumed) + 200)
         producer.stop()
         check_consumed(admin, consumer)
         consumer.stop()
@@ -165,11 +165,11 @@ def test_observed_nobody_moves(
     admin.move_leader(topic, to=LEADER)
     fleet = _fleet(cluster, tmp_path, "observe")
     with fleet.proxies:
-        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=1000))
+        producer = clients(JAVA).produce(ProducerSpec(fleet.bootstrap, topic, size=5000))
         consumer = clients(JAVA).consume(
             ConsumerSpec(fleet.bootstrap, topic, settings={"client.rack": RACKS[CLOSE]})
         )
-        consumer.wait_count(500)
+        consumer.wait_count(100)
         avoidable = fleet.proxies.metric("leader_hints_consumer_bytes_avoidable_total")
         assert (fleet.read("same"), avoidable > 300_000) == (0, True)
         producer.stop()

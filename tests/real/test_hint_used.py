@@ -64,10 +64,10 @@ def start_watched(
 ) -> list[Watched]:
     """A client on one side of a topic, and what it needs: the watched one first."""
     if side == "produce":
-        producer = client.produce(ProducerSpec(cluster.bootstrap, topic, acks="1", rate=50))
+        producer = client.produce(ProducerSpec(cluster.bootstrap, topic, acks="1"))
         return [Watched(producer.name, lambda: producer.wait_acked(5), producer.stop)]
     # The records to read come past the proxies: their producer needs no hint.
-    feed = other.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=50))
+    feed = other.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1"))
     consumer = client.consume(ConsumerSpec(cluster.bootstrap, topic))
     return [
         Watched(

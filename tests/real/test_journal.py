@@ -37,7 +37,7 @@ def test_it_reports_every_move_while_its_own_partition_moves_too(
     ):
         process = clients(CONFLUENT)
         consumer = process.consume(ConsumerSpec(cluster.bootstrap, topic))
-        producer = process.produce(ProducerSpec(cluster.bootstrap, topic, rate=50))
+        producer = process.produce(ProducerSpec(cluster.bootstrap, topic))
         leaders = []
         for _ in range(_MOVES):
             producer.wait_acked(10)

@@ -108,7 +108,7 @@ def test_clients_and_the_proxy_authenticate_and_hints_are_given(
     own = cluster.java_client()
     with proxy_before(cluster, tmp_path, ways(cluster, tmp_path)) as proxy:
         proxy.wait_plans(3)
-        spec = ProducerSpec(cluster.bootstrap, topic, rate=50, settings=own)
+        spec = ProducerSpec(cluster.bootstrap, topic, settings=own)
         consumer = java.begin_to_consume(ConsumerSpec(cluster.bootstrap, topic, settings=own))
         producer = java.produce(spec)
         consumer.wait_started()

@@ -31,7 +31,7 @@ from tests.real.names import (
 
 PARTITIONS = (0, 1)
 MOVES = 3
-RATE = 50
+RATE = 20
 BETWEEN_MOVES = 10
 
 PRODUCERS: Mapping[str, Mapping[str, object]] = {

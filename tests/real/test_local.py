@@ -92,7 +92,7 @@ def test_clients_stay_here_and_learn_of_no_broker(
             process = clients(library)
             group = f"group-{library}"
             consumer = process.consume(ConsumerSpec(virtual.bootstrap, topic, group=group))
-            producer = process.produce(ProducerSpec(virtual.bootstrap, topic, rate=50))
+            producer = process.produce(ProducerSpec(virtual.bootstrap, topic))
             producer.wait_acked(10)
             admin.move_leader(topic)
             producer.wait_acked(10)
@@ -133,7 +133,7 @@ def test_fetch_hints_come_with_synthetic_topic_ids(
         until(lambda: virtual.process.events("topic_ids_offered"), "topic ids are offered")
         process = clients(CONFLUENT)
         consumer = process.consume(ConsumerSpec(virtual.bootstrap, topic))
-        producer = process.produce(ProducerSpec(virtual.bootstrap, topic, rate=50))
+        producer = process.produce(ProducerSpec(virtual.bootstrap, topic))
         for _ in range(_MOVES):
             consumer.wait_count(len(consumer.consumed) + 10)
             if _FETCH in virtual.hinted():

@@ -59,7 +59,7 @@ def test_a_refused_record_reaches_no_broker_and_none_is_lost(
     topic = new_topic(f"refused-{library}")
     consumer = clients(library).consume(ConsumerSpec(local.bootstrap, topic))
     own = _ONE_AT_A_TIME[library]
-    spec = ProducerSpec(local.bootstrap, topic, rate=50, idempotent=True, settings=own)
+    spec = ProducerSpec(local.bootstrap, topic, idempotent=True, settings=own)
     producer = clients(library).produce(spec)
     producer.wait_acked(10)
     for hint in ("none", "right", "equal", "stale"):

@@ -64,7 +64,7 @@ def test_clients_authenticate_through_it_and_it_does_so_itself(
             own, process = _SETTINGS[library], clients(library)
             consumer = process.consume(ConsumerSpec(local.bootstrap, topic, settings=own))
             producer = process.produce(
-                ProducerSpec(local.bootstrap, topic, rate=50, idempotent=True, settings=own)
+                ProducerSpec(local.bootstrap, topic, idempotent=True, settings=own)
             )
             producer.wait_acked(10)
             fault = local.begin_fault("error", apis=["Produce"], topics=[topic], times=2)

@@ -156,7 +156,7 @@ def test_clients_survive_a_broker_that_goes_and_comes_back(
     topic = new_topic("restart")
     java = clients(JAVA)
     consumer = java.consume(ConsumerSpec(cluster.bootstrap, topic))
-    producer = java.produce(ProducerSpec(cluster.bootstrap, topic, rate=50, idempotent=True))
+    producer = java.produce(ProducerSpec(cluster.bootstrap, topic, idempotent=True))
     producer.wait_acked(10)
     leader = admin.leader(topic)
     with cluster.without(leader):

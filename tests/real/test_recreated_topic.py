@@ -51,7 +51,9 @@ def test_consumers_go_on_with_the_new_topic(
                 ConsumerSpec(cluster.direct_bootstrap, topic, settings=settings)
             ),
         }
-        first = client.produce(ProducerSpec(cluster.direct_bootstrap, topic, count=RECORDS))
+        first = client.produce(
+            ProducerSpec(cluster.direct_bootstrap, topic, rate=100, count=RECORDS)
+        )
         first.wait_done()
         for consumer in consumers.values():
             consumer.wait_count(RECORDS)
@@ -63,7 +65,9 @@ def test_consumers_go_on_with_the_new_topic(
         until(lambda: _created(admin, topic), "the topic is there again")
         # More than there were, so that the old position is a valid one and nothing but the
         # topic's id tells that it means nothing.
-        second = client.produce(ProducerSpec(cluster.direct_bootstrap, topic, count=2 * RECORDS))
+        second = client.produce(
+            ProducerSpec(cluster.direct_bootstrap, topic, rate=100, count=2 * RECORDS)
+        )
         second.wait_done()
         for consumer in consumers.values():
             consumer.wait_consumed(

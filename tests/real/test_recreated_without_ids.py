@@ -21,7 +21,7 @@ from tests.real.names import JAVA, ZK_24
 TOPIC = "recreated-without-ids"
 #: Far more than a client needs to go on after a move; the wait for one that never does is bounded.
 GOES_ON_S = 20.0
-MORE = 100
+MORE = 20
 
 
 def _created(admin: ClusterAdmin, replicas: list[int]) -> bool:

@@ -15,7 +15,7 @@ from tests.harness.cluster import RealCluster
 from tests.harness.history import LeaderHistory
 from tests.harness.judge import judge
 from tests.harness.proxyproc import ProxyFleet
-from tests.harness.waiting import never, until
+from tests.harness.waiting import POLL_S, never, until
 from tests.real.names import JAVA
 
 RESTARTED = 1
@@ -60,7 +60,7 @@ def test_it_is_not_taken_for_another_node(
             for leader in (1, 2, 1, 2):
                 admin.wait_in_sync(TOPIC)
                 admin.move_leader(TOPIC, to=leader)
-                consumer.wait_count(len(consumer.consumed) + 50)
+                consumer.wait_count(len(consumer.consumed) + 10)
             producer.stop()
             consumer.stop()
             judgement = judge(fleet, LeaderHistory(cluster))
@@ -79,6 +79,11 @@ def _started_and_not_listed(cluster: RealCluster) -> Iterator[None]:
     broker = cluster.brokers[RESTARTED]
     before = broker.log.read_text().count(UNFENCED)
     broker.start()
-    until(lambda: broker.log.read_text().count(UNFENCED) > before, "it is unfenced")
+    # Others may list it a moment later.
+    until(
+        lambda: broker.log.read_text().count(UNFENCED) > before,
+        "it is unfenced",
+        longest_poll_s=POLL_S,
+    )
     with cluster.brokers[2].frozen(), cluster.brokers[3].frozen():
         yield

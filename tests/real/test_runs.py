@@ -13,12 +13,13 @@ from tests.real.names import JAVA_41, KRAFT_36, KRAFT_41, ZK_24, ZK_28, ZK_36
 from tests.runs.place import Place
 from tests.runs.roster import RUNS, Run
 
-#: A cell of each kind. 3,000 partitions are in front of KRaft: a controller with ZooKeeper is busy
-#: for half a minute after their topic was deleted, and the next test would wait for it.
+#: A cell of each kind; clients that take minutes to compile are left to ``tests.runs``. 3,000
+#: partitions are in front of KRaft: a controller with ZooKeeper is busy for half a minute after
+#: their topic was deleted, and the next test would wait for it.
 _CELLS: Mapping[str, tuple[str, ...]] = {
     ZK_36: ("streams", "haproxy", "ipv6", "names", "chain", "large-records", "client-sarama"),
-    KRAFT_36: ("partitions", "client-rskafka-Rust"),
-    ZK_28: ("mirror-maker", "client-kafka-go", "client-confluent-kafka-javascript"),
+    KRAFT_36: ("partitions",),
+    ZK_28: ("mirror-maker", "client-kafka-go"),
     ZK_24: ("client-kafkajs",),
     KRAFT_41: ("consumer-protocol", "share-group"),
 }

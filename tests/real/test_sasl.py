@@ -165,7 +165,7 @@ def test_clients_and_the_proxy_authenticate_and_no_secret_is_reported(
         (topic,) = new_topics("blind")
         until(lambda: blind.events("topics_hidden"), "the proxy tells that it may see nothing")
         producer = clients(JAVA).produce(
-            ProducerSpec(cluster.bootstrap, topic, rate=50, settings=java_sasl("PLAIN"))
+            ProducerSpec(cluster.bootstrap, topic, settings=java_sasl("PLAIN"))
         )
         producer.wait_acked(10)
         for _ in range(2):

@@ -32,13 +32,11 @@ def test_replicas_are_left_alone(clients: Callable[[str], ClientProcess], tmp_pa
         admin.create_topic(topic, [[1, 2, 3], [2, 3, 1], [3, 1, 2]], {"min.insync.replicas": "3"})
         java = clients(JAVA)
         consumer = java.consume(ConsumerSpec(cluster.bootstrap, topic, PARTITIONS))
-        producer = java.produce(
-            ProducerSpec(cluster.bootstrap, topic, PARTITIONS, rate=50, idempotent=True)
-        )
+        producer = java.produce(ProducerSpec(cluster.bootstrap, topic, PARTITIONS, idempotent=True))
         for _ in range(MOVES):
-            producer.wait_acked(30)
+            producer.wait_acked(10)
             admin.move_leaders({TopicPartition(topic, number): None for number in PARTITIONS})
-        producer.wait_acked(30)
+        producer.wait_acked(10)
         check_produced(admin, producer.stop())
         check_consumed(admin, consumer)
         consumer.stop()

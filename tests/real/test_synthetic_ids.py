@@ -86,7 +86,7 @@ def test_librdkafka_fetches_at_the_hinted_broker(
         if topic_ids == "synthesize":
             sandwich.fleet.wait_ids_offered()
         process = clients(CONFLUENT)
-        feed = process.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=50))
+        feed = process.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1"))
         consumer = process.consume(ConsumerSpec(cluster.bootstrap, topic))
         name = consumer.name
 
@@ -161,11 +161,11 @@ def test_franz_go_fetches_at_the_hinted_broker(
                 )
                 if topic_ids == "synthesize":
                     fleet.wait_ids_offered()
-                spec = ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=50)
+                spec = ProducerSpec(cluster.direct_bootstrap, topic, acks="1")
                 feed = clients(CONFLUENT).produce(spec)
                 consumer = go.consume(ConsumerSpec(cluster.bootstrap, topic))
                 name = consumer.name
-                consumer.wait_count(20)
+                consumer.wait_count(10)
                 fetched.shut()
                 until(lambda: fetched.held, f"an answer to {name} is held back")
                 admin.reassign(TopicPartition(topic, 0), (2, 3))
@@ -183,7 +183,7 @@ def test_franz_go_fetches_at_the_hinted_broker(
                     until(lambda: described.held, f"{name} asks for Metadata")
                     never(asked, "requests at broker 2 without hint or Metadata", WITHOUT_HINT_S)
                 described.open()
-                consumer.wait_count(len(consumer.consumed) + 20)
+                consumer.wait_count(len(consumer.consumed) + 10)
                 consumer.stop()
                 feed.stop()
                 name = ""
@@ -226,7 +226,7 @@ class Load:
         soon = {} if name == "franz-go" else {"metadata.max.age.ms": "2000"}
         self.consume(process, ConsumerSpec(bootstrap, topic, PARTITIONS, settings=soon), returns)
         self.producers.append(
-            process.produce(ProducerSpec(bootstrap, topic, PARTITIONS, rate=50, idempotent=True))
+            process.produce(ProducerSpec(bootstrap, topic, PARTITIONS, idempotent=True))
         )
 
     def consume(self, process: ClientProcess, spec: ConsumerSpec, returns: bool) -> ConsumerRun:
@@ -237,7 +237,7 @@ class Load:
             self._returning.append(consumer)
         return consumer
 
-    def flow(self, records: int = 20) -> None:
+    def flow(self, records: int = 8) -> None:
         """Wait until all of them have worked on."""
         for producer in self.producers:
             producer.wait_acked(records)
@@ -350,7 +350,7 @@ def test_half_the_brokers_are_proxied(
             spec = ProducerSpec(cluster.direct_bootstrap, topic, PARTITIONS, idempotent=True)
             load.topics.append(topic)
             load.producers.append(clients(CONFLUENT).produce(spec))
-            consumer.wait_count(60)
+            consumer.wait_count(20)
             return len(fleet.events("topic_ids_withheld")) > len(warned)
 
         until(lacking, "a client of 2.5.0 asks for a topic without its id", _LACKING_S)

@@ -90,7 +90,7 @@ def test_hints_are_given_where_tls_ends_at_the_proxy(
             client, of_it = clients(library), settings[library]
             consumer = client.consume(ConsumerSpec(cluster.bootstrap, topic, settings=of_it))
             producer = client.produce(
-                ProducerSpec(cluster.bootstrap, topic, rate=50, idempotent=True, settings=of_it)
+                ProducerSpec(cluster.bootstrap, topic, idempotent=True, settings=of_it)
             )
             runs.append((producer, consumer))
         for _ in range(3):
@@ -122,7 +122,7 @@ def test_tls_passes_unread(
     passing = {"client_tls": {"mode": "pass"}}
     with proxy_before(cluster, tmp_path / "proxy.log", passing) as proxy:
         topic = new_topic("unread")
-        spec = ProducerSpec(cluster.bootstrap, topic, rate=50, settings=settings[CONFLUENT])
+        spec = ProducerSpec(cluster.bootstrap, topic, settings=settings[CONFLUENT])
         producer = clients(CONFLUENT).produce(spec)
         producer.wait_acked(10)
         admin.move_leader(topic)

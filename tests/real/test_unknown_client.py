@@ -18,10 +18,10 @@ from tests.harness.proxyproc import ProxyFleet
 from tests.real.names import CONFLUENT, ZK_36
 
 PARTITIONS = range(12)
-RECORDS = 6000
-RATE = 600
+RECORDS = 2000
+RATE = 200
 #: Records that are acknowledged between two moves of all leaders.
-BETWEEN_MOVES = 600
+BETWEEN_MOVES = 200
 NAME = "platformatic-kafka"
 
 

@@ -24,7 +24,7 @@ def work_through_a_move(
 ) -> tuple[ProducerRun, ConsumerRun]:
     """Produce and consume a little before and after a leader move, and close."""
     consumer = process.consume(ConsumerSpec(bootstrap, topic))
-    producer = process.produce(ProducerSpec(bootstrap, topic, rate=50, idempotent=True))
+    producer = process.produce(ProducerSpec(bootstrap, topic, idempotent=True))
     producer.wait_acked(10)
     admin.move_leader(topic)
     producer.wait_acked(10)

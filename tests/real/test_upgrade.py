@@ -39,15 +39,13 @@ def test_a_broker_goes_from_2_8_to_3_6_and_to_3_7(
             process = clients(library)
             consumers.append(process.consume(ConsumerSpec(cluster.bootstrap, topic, PARTITIONS)))
             producers.append(
-                process.produce(
-                    ProducerSpec(cluster.bootstrap, topic, PARTITIONS, rate=50, idempotent=True)
-                )
+                process.produce(ProducerSpec(cluster.bootstrap, topic, PARTITIONS, idempotent=True))
             )
         proxy = fleet.processes[UPGRADED - 1]
         plans = [{"Produce": [9, 10], "Fetch": [12, 16]}]
         for version, plan in (("3.6.2", {"Produce": [9, 10], "Fetch": [15, 16]}), ("3.7.2", {})):
             for producer in producers:
-                producer.wait_acked(30)
+                producer.wait_acked(10)
             cluster.upgrade(UPGRADED, version)
             plans.append(plan)
             until(
@@ -62,7 +60,7 @@ def test_a_broker_goes_from_2_8_to_3_6_and_to_3_7(
                 {TopicPartition(topic, n): None for topic in topics.values() for n in PARTITIONS}
             )
         for producer in producers:
-            producer.wait_acked(30)
+            producer.wait_acked(10)
             check_produced(admin, producer.stop())
         for consumer in consumers:
             check_consumed(admin, consumer)
@@ -85,13 +83,11 @@ def test_before_ids_fetch_stays_at_12(
             admin.create_topic(topic, [[1, 2, 3]], {"min.insync.replicas": "2"})
             process = clients(library)
             consumer = process.consume(ConsumerSpec(cluster.bootstrap, topic))
-            producer = process.produce(
-                ProducerSpec(cluster.bootstrap, topic, rate=50, idempotent=True)
-            )
+            producer = process.produce(ProducerSpec(cluster.bootstrap, topic, idempotent=True))
             for _ in range(2):
-                producer.wait_acked(20)
+                producer.wait_acked(10)
                 admin.move_leader(topic)
-            producer.wait_acked(20)
+            producer.wait_acked(10)
             check_produced(admin, producer.stop())
             check_consumed(admin, consumer)
             consumer.stop()

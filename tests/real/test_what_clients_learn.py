@@ -112,7 +112,7 @@ def test_hints_name_true_leaders_at_the_clients_addresses(
     with Sandwich(cluster, tmp_path) as sandwich:
         java = clients(JAVA)
         consumer = java.consume(ConsumerSpec(cluster.bootstrap, topic))
-        producer = java.produce(ProducerSpec(cluster.bootstrap, topic, rate=50, idempotent=True))
+        producer = java.produce(ProducerSpec(cluster.bootstrap, topic, idempotent=True))
         for _ in range(MOVES):
             producer.wait_acked(10)
             admin.move_leader(topic)

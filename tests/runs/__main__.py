@@ -10,7 +10,7 @@ import traceback
 from collections.abc import Sequence
 from pathlib import Path
 
-from tests.harness import maven, node, rust
+from tests.harness import maven
 from tests.harness.clients import ClientProcess
 from tests.harness.cluster import RealCluster
 from tests.harness.java import java_clients
@@ -32,10 +32,6 @@ _STARTS_S = 240.0
 def main() -> int:
     """Do what the options choose; returns 1 if a run failed or could not be done."""
     options = _parse(sys.argv[1:])
-    if options.compile:
-        node.install_confluent()
-        rust.compiled()
-        return 0
     failed = False
     if not options.page_only:
         folder = Path(options.logs or tempfile.mkdtemp(prefix="leader-hints-runs-"))
@@ -127,11 +123,6 @@ def _do(run: Run, broker: str, place: Place, others: Sequence[Place]) -> Result:
 def _parse(arguments: Sequence[str]) -> argparse.Namespace:
     parser = common_parser("tests.runs", __doc__, _MOVES)
     parser.add_argument("--run", action="append", choices=RUNS, help="only this; may be repeated")
-    parser.add_argument(
-        "--compile",
-        action="store_true",
-        help="only compile the clients that are compiled, some four minutes once on a machine",
-    )
     return parser.parse_args(arguments)
 
 

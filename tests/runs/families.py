@@ -10,6 +10,7 @@ from tests.harness.clients import ClientProcess, ConsumerRun, ConsumerSpec, Prod
 from tests.harness.waiting import TimedOutError
 from tests.runs.place import (
     PARTITIONS,
+    RATE,
     Figures,
     Numbers,
     Place,
@@ -62,7 +63,9 @@ def losses(family: Family, place: Place) -> Figures:
         reads = ConsumerSpec(place.bootstrap, topic, partitions, group=f"group-{topic}")
         consumer = process.consume(reads)
         producer = process.produce(
-            ProducerSpec(place.bootstrap, topic, partitions, idempotent=family.idempotent)
+            ProducerSpec(
+                place.bootstrap, topic, partitions, rate=RATE, idempotent=family.idempotent
+            )
         )
         stalled = _stalls(lambda: move_under_load(place, producer, [topic]))
         if not stalled:

@@ -11,6 +11,7 @@ from tests.harness.maven import client_library
 from tests.real.sandwich import Sandwich, of_client
 from tests.runs.place import (
     PARTITIONS,
+    RATE,
     Figures,
     Numbers,
     Place,
@@ -67,7 +68,7 @@ def _read_by(place: Place, process: ClientProcess, label: str, settings: dict[st
         group = f"group-{topic}"
         spec = ConsumerSpec(place.bootstrap, topic, partitions, group=group, settings=settings)
         members = [process.consume(spec) for _ in range(_MEMBERS)]
-        writes = ProducerSpec(place.bootstrap, topic, partitions, idempotent=True)
+        writes = ProducerSpec(place.bootstrap, topic, partitions, rate=RATE, idempotent=True)
         producer = place.java().produce(writes)
         move_under_load(place, producer, [topic])
         members[0].stop()

@@ -28,7 +28,8 @@ Numbers = Counter[tuple[int, int]]
 """How often a record is there, by its partition and its number."""
 
 PARTITIONS = 3
-_RATE = 100
+#: Records a second.
+RATE = 100
 #: Records that are acknowledged between moves.
 BETWEEN = 60
 _numbers = itertools.count(1)
@@ -99,7 +100,7 @@ class Place:
 class Load:
     """What is written and read: ``rate`` is in records a second, ``size`` of one in bytes."""
 
-    rate: float = _RATE
+    rate: float = RATE
     size: int = 100
     between: int = BETWEEN
     topic: Mapping[str, str] = field(default_factory=dict)

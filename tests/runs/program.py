@@ -7,7 +7,7 @@ from typing import Final
 
 from tests.harness import processes
 from tests.harness.clients import ProducerRun, ProducerSpec
-from tests.runs.place import PARTITIONS, Place
+from tests.runs.place import PARTITIONS, RATE, Place
 
 #: Of Kafka Streams, and of MirrorMaker 2 and its Connect.
 VERSION: Final = "3.9.1"
@@ -39,5 +39,5 @@ def running(classpath: str, main: str, arguments: Sequence[str], log: Path) -> I
 
 def write(place: Place, topic: str) -> ProducerRun:
     """Start an idempotent producer that writes to a topic until it is stopped."""
-    writes = ProducerSpec(place.bootstrap, topic, range(PARTITIONS), idempotent=True)
+    writes = ProducerSpec(place.bootstrap, topic, range(PARTITIONS), rate=RATE, idempotent=True)
     return place.java().produce(writes)
