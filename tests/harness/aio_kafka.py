@@ -1,6 +1,7 @@
 """aiokafka's clients, as the worker drives them: each with an event loop in a thread of its own."""
 
 import asyncio
+import contextlib
 import threading
 import time
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -17,6 +18,7 @@ T = TypeVar("T")
 
 _NO_CONTROLLER = 41
 _AGAIN_S = 0.1
+_STOP_S = 20.0
 
 
 class _Loop:
@@ -128,8 +130,14 @@ class AioKafkaConsumer:
                 yield record.partition, record.offset, record.value
 
     def close(self) -> None:
-        self._loop.run(self._consumer.stop())
+        self._loop.run(self._stop())
         self._loop.close()
+
+    async def _stop(self) -> None:
+        # Where the coordinator is not known any more, aiokafka 0.14 tries its last commit for ever:
+        # it looks for none while it stops (`GroupCoordinator.commit_offsets`). The loop ends it.
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(asyncio.shield(self._consumer.stop()), _STOP_S)
 
 
 class AioKafkaOffsets:
