@@ -18,6 +18,7 @@ from leader_hints.observe.event_log import EventLog
 from leader_hints.settings.log import LogLevels
 from leader_hints.wire.steps import at_once
 from tests.core.samples import fetch_request, topic_id
+from tests.harness.lines import most_lines
 from tests.net.messages import metadata_request, metadata_response
 from tests.net.rig import LIMITS, Rig, ended, hinting_route, opened
 
@@ -138,3 +139,15 @@ async def test_what_clients_ask_is_reported_again_on_each_day_on_which_they_ask(
         "other",
     ]
     assert {one.last_day for route in routes for _, one in route.asked} == {"2026-01-03"}
+
+
+def test_on_a_new_day_what_clients_ask_is_gone_through_in_short_steps() -> None:
+    """With 300 routes of 500 clients midnight took 225 ms of one step."""
+    routes = [Route(f"r{number}", Mode.ON) for number in range(20)]
+    for route in routes:
+        route.asked.begin_day("2026-11-28")
+        for client in range(100):
+            route.asked.note("some", f"client-{client}", ApiKey.FETCH, 11)
+    with opened(Rig()) as rig:
+        assert most_lines(periodic._sweep(rig.pump, routes, 0.0, "2026-11-29")) < 1_000
+    assert {route.asked.day for route in routes} == {"2026-11-29"}

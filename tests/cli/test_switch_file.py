@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from trio.testing import MockClock
+from trio.testing import MockClock, wait_all_tasks_blocked
 
 from leader_hints.app.switch_file import SwitchFile
 from leader_hints.core.events import Event, SwitchNotKept
@@ -148,6 +148,33 @@ async def test_a_thread_that_the_system_refuses_is_asked_for_again(
         nursery.cancel_scope.cancel()
     assert json.loads(path.read_text()) == {"r": "off"}
     assert events == [SwitchNotKept(reason="can't start new thread")]
+
+
+async def test_a_disk_that_hangs_is_reported_and_left_behind(
+    tmp_path: Path, mock_clock: MockClock
+) -> None:
+    path, events = tmp_path / "switch.json", list[Event]()
+    file, slow = SwitchFile(str(path), events.append), tmp_path / f"switch.json.{os.getpid()}"
+    # To open it for writing waits for a reader.
+    os.mkfifo(slow)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        await wait_all_tasks_blocked()
+        mock_clock.jump(60)
+        await wait_all_tasks_blocked()
+        assert events == [SwitchNotKept(reason="it was not written within 60 s")]
+        file.keep({"r": Mode.OBSERVE})
+        mock_clock.jump(10)
+        await trio.to_thread.run_sync(until, path.exists, "it is written")
+        mock_clock.jump(1)
+        await file.written()
+        # What hung goes on, and changes nothing any more.
+        reader = os.open(slow, os.O_RDONLY | os.O_NONBLOCK)
+        await trio.to_thread.run_sync(until, lambda: not slow.exists(), "it has gone on")
+        os.close(reader)
+        nursery.cancel_scope.cancel()
+    assert json.loads(path.read_text()) == {"r": "observe"}
 
 
 async def test_what_is_kept_is_on_the_disk_before_it_has_its_name(

@@ -88,7 +88,7 @@ class Library:
         run = subprocess.run(
             command.split(),
             cwd=self.folder,
-            env=os.environ | {"MAVEN_OPTS": _SHORT_LIVED},
+            env=os.environ | {"MAVEN_OPTS": f"{_SHORT_LIVED} {os.environ.get('MAVEN_OPTS', '')}"},
             capture_output=True,
             text=True,
             check=False,

@@ -29,6 +29,7 @@ from leader_hints.net.tls.route_security import Security
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.sasl import SaslSettings
 from leader_hints.settings.tls import BrokerTlsSettings, ClientTlsSettings
+from tests.settings.samples import ROUTE, settings_of
 
 _PASSWORD = b"the password of the key"
 _SURROGATES = os.fsdecode(b"\xff\xfe")
@@ -125,6 +126,56 @@ async def test_files_that_hang_keep_no_others_from_being_read(
         while await security.reload() != [reloaded]:  # noqa: ASYNC110 - it is a thread that ends
             await trio.sleep(0.01)
     assert await security.reload() == []
+
+
+async def test_files_that_hung_and_are_wrong_then_are_looked_at_again(
+    encrypted_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They were not until the next SIGHUP, whatever came to be in them."""
+    monkeypatch.setattr("leader_hints.net.tls.route_security._PATIENCE", 0.5)
+    password, pipe = tmp_path / "password", tmp_path / "pipe"
+    password.write_bytes(_PASSWORD)
+    security = Security([_route(encrypted_key, password)], 1.0)
+    password.unlink()
+    os.mkfifo(password)
+    try:
+        assert [type(event) for event in await security.reload()] == [CertificatesRefused]
+        password.rename(pipe)
+        password.write_bytes(b"wrong")
+        (refused,) = await security.reload(all_of_them=True)
+        assert isinstance(refused, CertificatesRefused)
+        assert "not the right one" in refused.reason
+        password.write_bytes(_PASSWORD)
+        reloaded: Event = CertificatesReloaded(route="r", group="client_tls")
+        assert await security.reload() == [reloaded]
+    finally:
+        os.close(os.open(pipe if pipe.exists() else password, os.O_RDWR | os.O_NONBLOCK))
+
+
+async def test_secrets_whose_reading_hangs_for_good_are_read_again_at_sighup(
+    tmp_path: Path,
+) -> None:
+    """Four that hung were all that were ever read, until the process was started again."""
+    secret = tmp_path / "secret"
+    secret.write_text("secret")
+    sasl = {"mechanism": "PLAIN", "username": "u", "password": f"file:{secret}"}
+    route = settings_of(routes=[{**ROUTE, "sasl": sasl}]).routes[0]
+    security = Security([route], 1.0)
+    (credentials,) = security._credentials
+    for _ in range(4):
+        credentials.threads.acquire_on_behalf_of_nowait(object())
+
+    async def read() -> bool:
+        with trio.move_on_after(0.2):
+            await trio.to_thread.run_sync(
+                credentials.check, abandon_on_cancel=True, limiter=credentials.threads
+            )
+            return True
+        return False
+
+    assert not await read()
+    await security.reload(all_of_them=True)
+    assert await read()
 
 
 def _out_of_descriptors(setting: str) -> str:

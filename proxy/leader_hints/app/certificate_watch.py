@@ -3,11 +3,16 @@
 Tested in ``tests/net/tls/test_tls.py``.
 """
 
+from typing import Final
+
 import trio
 
 from leader_hints.app.observers import Observers
 from leader_hints.core.events import CertificatesReloaded, FilesReloaded
 from leader_hints.net.tls.route_security import LOOK_SECONDS, Security
+
+#: Events of one step: there may be hundreds of routes.
+_EMITTED_AT_ONCE: Final = 20
 
 
 class CertificateWatch:
@@ -37,8 +42,10 @@ class CertificateWatch:
         except Exception as error:
             self._observers.task_failed("certificates", error)
             return
-        for event in events:
+        for number, event in enumerate(events, 1):
             self._observers.emit(event)
+            if number % _EMITTED_AT_ONCE == 0:
+                await trio.lowlevel.checkpoint()
         if all_of_them:
             used = sum(isinstance(event, CertificatesReloaded) for event in events)
             self._observers.emit(FilesReloaded(tls=used, refused=len(events) - used))

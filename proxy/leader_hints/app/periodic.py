@@ -73,8 +73,12 @@ def _sweep(pump: Pump, routes: Sequence[Route], now: float, day: str) -> Iterato
     yield from pump.sweep(now)
     for route in routes:
         yield from route.sessions.sweep()
-    began = [route.asked.begin_day(day) for route in routes]
-    if any(began):
+    began = False
+    for route in routes:
+        # A route may have 500 clients.
+        began |= route.asked.begin_day(day)
+        yield
+    if began:
         yield from pump.note_again()
 
 

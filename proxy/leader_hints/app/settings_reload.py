@@ -15,6 +15,8 @@ from leader_hints.settings.settings import Settings
 #: Keys, and beginnings of keys, that take effect without a restart.
 _SAFE: Final = ("hints", "log.level", "log.levels.", "log.moves_per_second")
 _RESTART: Final = "they need a restart or a takeover; nothing was changed"
+#: Seconds for reading them.
+_PATIENCE: Final = 60.0
 
 
 class SettingsReload:
@@ -35,19 +37,29 @@ class SettingsReload:
         self._read = read
         self._apply = apply
         self._emit = emit
-        #: A thread of its own, and one reading at a time: a disk may hang.
-        self._thread = trio.CapacityLimiter(1)
+        #: How often they were to be read.
+        self._asked = 0
 
     async def run(self) -> None:
-        """Read them once more; report what came of it."""
+        """Read them once more; report what came of it. What is asked for later counts."""
         if self._read is None:
             return
+        self._asked += 1
+        asked = self._asked
         try:
-            new = await trio.to_thread.run_sync(
-                self._read, abandon_on_cancel=True, limiter=self._thread
-            )
+            with trio.fail_after(_PATIENCE):
+                # A thread of its own: one that hangs with its disk may do so for good.
+                new = await trio.to_thread.run_sync(
+                    self._read, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
+                )
+        except trio.TooSlowError:
+            reason = f"they were not read within {_PATIENCE:g} s; does a disk hang?"
+            self._emit(SettingsRefused(keys=(), reason=reason))
+            return
         except ConfigurationError as error:
             self._emit(SettingsRefused(keys=(), reason="; ".join(error.problems)))
+            return
+        if asked != self._asked:
             return
         keys = tuple(_changed(self._settings.model_dump(), new.model_dump()))
         unsafe = tuple(key for key in keys if not _is_safe(key))

@@ -5,6 +5,7 @@ Tested in ``tests/cli/test_switch_file.py``.
 
 import json
 import os
+import threading
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -18,6 +19,8 @@ from leader_hints.net.journal.journal_files import sync
 
 #: Seconds before a file that could not be written is tried again.
 _AGAIN: Final = 10.0
+#: Seconds for writing it.
+_PATIENCE: Final = 60.0
 #: Seconds between two looks whether it is written.
 _MOMENT: Final = 0.01
 
@@ -35,6 +38,8 @@ class SwitchFile:
         #: Set when there is something to write.
         self._changed = trio.Event()
         self._is_written = True
+        #: How many attempts to write were given up.
+        self._hung = 0
 
     def keep(self, modes: Mapping[str, Mode]) -> None:
         """Have :meth:`run` write these."""
@@ -54,18 +59,28 @@ class SwitchFile:
         while True:
             await self._changed.wait()
             self._changed = trio.Event()
+            reason, given_up = "", threading.Event()
             try:
-                await trio.to_thread.run_sync(
-                    _write,
-                    Path(self._path),
-                    json.dumps(self._modes),
-                    abandon_on_cancel=True,
-                    limiter=trio.CapacityLimiter(1),
-                )
+                with trio.fail_after(_PATIENCE):
+                    await trio.to_thread.run_sync(
+                        _write,
+                        Path(self._path),
+                        json.dumps(self._modes),
+                        self._hung,
+                        given_up,
+                        abandon_on_cancel=True,
+                        limiter=trio.CapacityLimiter(1),
+                    )
+            except trio.TooSlowError:
+                # Its thread may go on one day, and must not replace what was written since.
+                given_up.set()
+                self._hung += 1
+                reason = f"it was not written within {_PATIENCE:g} s"
             except (OSError, RuntimeError) as error:
                 # The latter: the system may refuse a thread.
-                reason = getattr(error, "strerror", None) or str(error)
-                self._emit(SwitchNotKept(reason=reason.lower()))
+                reason = (getattr(error, "strerror", None) or str(error)).lower()
+            if reason:
+                self._emit(SwitchNotKept(reason=reason))
                 await trio.sleep(_AGAIN)
                 self._changed.set()
             else:
@@ -96,8 +111,9 @@ def read_switch_file(path: str) -> dict[str, Mode]:
         ) from None
 
 
-def _write(path: Path, text: str) -> None:
-    new = path.with_name(f"{path.name}.{os.getpid()}")
+def _write(path: Path, text: str, hung: int, given_up: threading.Event) -> None:
+    # Those that hang may go on beside this one.
+    new = path.with_name(f"{path.name}.{os.getpid()}{f'.{hung}' if hung else ''}")
     try:
         with new.open("w", encoding="utf-8") as file:
             file.write(f"{text}\n")
@@ -105,6 +121,7 @@ def _write(path: Path, text: str) -> None:
             # Else a machine that crashes may have the name without what was written, and no process
             # begins with an empty file.
             sync(file.fileno())
-        new.replace(path)
+        if not given_up.is_set():
+            new.replace(path)
     finally:
         new.unlink(missing_ok=True)

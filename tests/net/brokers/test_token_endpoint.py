@@ -116,7 +116,8 @@ def settings(**others: str) -> SaslSettings:
 
 def tokens(**others: str) -> TokenEndpoint:
     """What asks it."""
-    return TokenEndpoint(settings(**others), trio.CapacityLimiter(1))
+    threads = trio.CapacityLimiter(1)
+    return TokenEndpoint(settings(**others), lambda: threads)
 
 
 async def test_it_asks_as_the_grant_says(scene: Scene) -> None:

@@ -489,6 +489,36 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
         sink.let_go.set()
 
 
+async def test_a_sink_that_hangs_is_reported_after_a_minute(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """With a real thread, as above."""
+    sink = _Stuck()
+    told: list[Any] = []
+    journal = Journal([], "s", "run-1", lambda: 0)
+    writer = JournalWriter(journal, sink, JournalCounters(), 1 << 20, _FLUSH, told.append)
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(writer.run)
+            writer.begin("leader-hints", "1", "on")
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(1)
+            assert await trio.to_thread.run_sync(sink.entered.wait, 10)
+            mock_clock.jump(59)
+            await trio.testing.wait_all_tasks_blocked()
+            assert told == []
+            mock_clock.jump(1)
+            await trio.testing.wait_all_tasks_blocked()
+            assert told == [
+                JournalFailing(reason="one write has taken 60 s so far; does a disk hang?")
+            ]
+            writer.finish()
+            await trio.testing.wait_all_tasks_blocked()
+            mock_clock.jump(_FLUSH)
+    finally:
+        sink.let_go.set()
+
+
 async def test_events_that_never_came_are_a_gap_at_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

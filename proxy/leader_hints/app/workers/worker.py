@@ -156,7 +156,14 @@ class _Worker:
         return joining
 
     def _take_later(self, steps: Iterator[None]) -> None:
-        self._nursery.start_soon(TimeSlices().take, steps)
+        self._nursery.start_soon(self._take_in_slices, steps)
+
+    async def _take_in_slices(self, steps: Iterator[None]) -> None:
+        try:
+            await TimeSlices().take(steps)
+        except Exception as error:
+            # What is left of a former cluster must not end all links.
+            self._observers.task_failed("free a cluster", error)
 
     def _crowded(self) -> bool:
         return self._channel.queued > _CROWDED

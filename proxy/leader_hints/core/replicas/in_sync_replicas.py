@@ -27,7 +27,8 @@ class InSyncReplicas:
         self._epochs = array("i")
         self._nodes: list[bytes] = []
         self._by_leader = bytearray()
-        self.disputed: frozenset[int] = frozenset()
+        #: Changed in place: where a broker comes back it may have all partitions, one by one.
+        self.disputed: set[int] = set()
 
     def report(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take what a broker reports beside the leader that is known; return whether it is new.
@@ -43,14 +44,12 @@ class InSyncReplicas:
         known = self._nodes[partition]
         if reporter == led.leader or self._epochs[partition] != led.epoch:
             self._by_leader[partition] = reporter == led.leader
-            # Mostly none is, and a poll is about all partitions.
-            if self.disputed:
-                self.disputed -= {partition}
+            self.disputed.discard(partition)
         elif nodes != known and self._by_leader[partition]:
             named = {*_each(nodes)}
             left = b"".join(node for node in _each(known) if node in named)
             if len(left) < len(nodes):
-                self.disputed |= {partition}
+                self.disputed.add(partition)
             nodes = left
         self._epochs[partition] = led.epoch
         self._nodes[partition] = nodes

@@ -40,13 +40,17 @@ class Credentials:
             self.slow = "no ticket: a KDC, a name server or a disk does not answer"
         self._endpoint: TokenEndpoint | None = None
         if settings.token_endpoint:
-            self._endpoint = TokenEndpoint(settings, self.threads)
+            self._endpoint = TokenEndpoint(settings, lambda: self.threads)
         self._fetched = ""
         talk: dict[str, Callable[[list[str]], Conversation]] = {
             "PLAIN": self._plain,
             "OAUTHBEARER": self._oauthbearer,
         }
         self._talk = talk.get(settings.mechanism, self._scram)
+
+    def renew_threads(self) -> None:
+        """Have secrets read in other threads: the present ones may all hang for good."""
+        self.threads = trio.CapacityLimiter(_THREADS)
 
     @property
     def has_secrets(self) -> bool:

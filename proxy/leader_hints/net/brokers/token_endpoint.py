@@ -8,6 +8,7 @@ import json
 import math
 import re
 import ssl
+from collections.abc import Callable
 from typing import Any, Final
 from urllib.parse import quote_plus, urlencode
 
@@ -40,10 +41,10 @@ _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, h11.Protoc
 class TokenEndpoint:
     """Keeps the present token. All connections of a route share it, and each request for it.
 
-    ``threads``: those in which secrets and roots are read, for each request.
+    ``threads``: returns those in which secrets and roots are read, for each request.
     """
 
-    def __init__(self, settings: SaslSettings, threads: trio.CapacityLimiter) -> None:
+    def __init__(self, settings: SaslSettings, threads: Callable[[], trio.CapacityLimiter]) -> None:
         self._settings = settings
         self._url = settings.token_url
         self._threads = threads
@@ -95,7 +96,7 @@ class TokenEndpoint:
         try:
             with trio.fail_after(_PATIENCE):
                 secret, context = await trio.to_thread.run_sync(
-                    self._read, abandon_on_cancel=True, limiter=self._threads
+                    self._read, abandon_on_cancel=True, limiter=self._threads()
                 )
                 used.append(secret)
                 answer = await self._ask(secret, context)

@@ -33,6 +33,8 @@ _GATHER = 0.2
 _TICK = 1.0
 #: Seconds before a failed write is tried again.
 _PAUSE = 1.0
+#: Seconds of one write after which it counts as failing.
+_PATIENCE = 60.0
 #: Handed on at once.
 _BATCH_BYTES = 1 << 20
 _TOO_SLOW = "it is written more slowly than events come"
@@ -174,16 +176,24 @@ class JournalWriter:
 
     async def _try(self, work: Work) -> bool:
         """Have the sink do something; return whether it did, after a pause where it did not."""
-        try:
-            await self._in_thread(work)
-            return True
-        except LinesLostError as error:
-            self._lose(error)
-        except Exception as error:
-            # However the sink fails, the process relays other people's data and goes on.
-            self._fail(_reason(error))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._say_if_it_hangs)
+            try:
+                await self._in_thread(work)
+                return True
+            except LinesLostError as error:
+                self._lose(error)
+            except Exception as error:
+                # However the sink fails, the process relays other people's data and goes on.
+                self._fail(_reason(error))
+            finally:
+                nursery.cancel_scope.cancel()
         await trio.sleep(_PAUSE)
         return False
+
+    async def _say_if_it_hangs(self) -> None:
+        await trio.sleep(_PATIENCE)
+        self._fail(f"one write has taken {_PATIENCE:g} s so far; does a disk hang?")
 
     def _lose(self, error: LinesLostError) -> None:
         """Report lines that were written and are lost, like those that found no room."""

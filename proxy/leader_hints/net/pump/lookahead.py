@@ -9,6 +9,7 @@ import sys
 from contextlib import suppress
 
 from leader_hints.core.link.ahead import Ahead
+from leader_hints.wire.steps import Steps
 
 #: From so many bytes on it costs less to look behind them than to receive them.
 LOOKS_FROM = 65_536
@@ -16,6 +17,8 @@ LOOKS_FROM = 65_536
 _PEEK_OFF = 42
 #: A socket waits until as many sweeps have begun.
 _SWEEPS = 2
+#: Sockets that one step of a sweep looks after; each may cost a system call.
+_SWEPT_AT_ONCE = 200
 
 
 class Lookahead:
@@ -66,12 +69,14 @@ class Lookahead:
             with suppress(OSError):
                 sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, 1)
 
-    def sweep(self) -> None:
-        """Let none wait for long; call it about every second.
+    def sweep(self) -> Steps[None]:
+        """Let none wait for long, in short steps; call it about every second.
 
         Bytes that come slowly are received, as they show that a link is not idle.
         """
         self._sweeps += 1
-        for sock, since in [*self._waiting.items()]:
-            if self._sweeps - since >= _SWEEPS:
+        for number, sock in enumerate([*self._waiting], 1):
+            if self._sweeps - self._waiting.get(sock, self._sweeps) >= _SWEEPS:
                 self.go_on(sock)
+            if number % _SWEPT_AT_ONCE == 0:
+                yield

@@ -160,7 +160,7 @@ class Pump:
         Each step is short, and links may be served in between.
         """
         self._queues.sweep()
-        self._lookahead.sweep()
+        yield from self._lookahead.sweep()
         self._budget.memory.sweep()
         yield from self._endings.sweep(now)
 

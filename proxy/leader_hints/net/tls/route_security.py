@@ -41,6 +41,7 @@ class Security:
         """
         self._handshake_seconds = handshake_seconds
         self._files: list[tuple[str, str, TlsFiles]] = []
+        self._credentials: list[Credentials] = []
         self.handshakes: dict[str, Handshake] = {}
         self.connectors: dict[str, Connectors] = {}
         for route in routes:
@@ -61,6 +62,8 @@ class Security:
         except ConfigurationError as error:
             raise ConfigurationError(f"route {route.name}: sasl: {error}") from None
         self._files += [(route.name, group, read) for group, read in files.items()]
+        if credentials is not None:
+            self._credentials.append(credentials)
         self.handshakes[route.name] = Handshake(
             files.get("client_tls"),
             proxy_protocol=route.proxy_protocol,
@@ -91,8 +94,12 @@ class Security:
         Links go on with what they began with. Where new files are not right the old ones hold.
         Abandoned when it is cancelled, or takes too long: a disk that hangs must neither keep the
         process from ending, nor new files from being read for ever. Those that hang are read again
-        when they do no longer, or with all.
+        when they do no longer, or with all. With all, secrets that
+        hang are read again, too.
         """
+        if all_of_them:
+            for credentials in self._credentials:
+                credentials.renew_threads()
         reading = _Reading()
         with trio.move_on_after(_PATIENCE):
             await trio.to_thread.run_sync(
@@ -117,14 +124,16 @@ class Security:
             if not news and not before:
                 continue
             try:
-                files.reload()
+                try:
+                    files.reload()
+                finally:
+                    # Whatever became of an attempt that hung.
+                    files.hangs = False
             except ConfigurationError as error:
                 if news or str(error) != before:
                     event = CertificatesRefused(route=route, group=group, reason=str(error))
                     reading.events.append(event)
             else:
-                # Whatever became of an attempt that hung.
-                files.hangs = False
                 reading.events.append(CertificatesReloaded(route=route, group=group))
         reading.is_over()
 
