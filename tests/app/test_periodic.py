@@ -141,7 +141,7 @@ async def test_what_clients_ask_is_reported_again_on_each_day_on_which_they_ask(
     assert {one.last_day for route in routes for _, one in route.asked} == {"2026-01-03"}
 
 
-def test_on_a_new_day_what_clients_ask_is_gone_through_in_short_steps() -> None:
+def test_on_a_new_day_what_clients_ask_is_processed_in_short_steps() -> None:
     """With 300 routes of 500 clients midnight took 225 ms of one step."""
     routes = [Route(f"r{number}", Mode.ON) for number in range(20)]
     for route in routes:
