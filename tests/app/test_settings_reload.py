@@ -1,81 +1,77 @@
 """Settings that are read again while a disk hangs."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 import trio
-from trio.testing import MockClock, wait_all_tasks_blocked
+from trio.testing import MockClock
 
 from leader_hints.app.settings_reload import SettingsReload
 from leader_hints.core.events import Event, SettingsRefused, SettingsReloaded
 from leader_hints.settings.settings import Settings
-from tests.harness.waiting import until
 from tests.settings.samples import settings_of
 
 
+class _Hanging:
+    """Reads settings once it is let go, and others immediately after that has begun."""
+
+    def __init__(self) -> None:
+        self.entered, self.let_go = threading.Event(), threading.Event()
+
+    def read(self) -> Settings:
+        """Return settings: the first call waits until it is let go."""
+        if self.entered.is_set():
+            return settings_of(hints="off")
+        self.entered.set()
+        self.let_go.wait()
+        return settings_of(hints="observe")
+
+
+class _Scene:
+    """A reading that hangs. ``applied``: the modes of hints that were put in force."""
+
+    def __init__(self) -> None:
+        self.hanging = _Hanging()
+        self.events: list[Event] = []
+        self.applied: list[str] = []
+        self.reload = SettingsReload(
+            settings_of(),
+            self.hanging.read,
+            lambda settings: self.applied.append(settings.hints),
+            self.events.append,
+        )
+
+    async def read_twice(self, nursery: trio.Nursery) -> None:
+        """Read settings while the first reading hangs; with a real thread."""
+        nursery.start_soon(self.reload.run)
+        assert await trio.to_thread.run_sync(self.hanging.entered.wait, 10)
+        await self.reload.run()
+
+
 @pytest.fixture
-def let_go() -> Iterator[threading.Event]:
-    """Ends what hangs; set at the end in any case."""
-    event = threading.Event()
-    yield event
-    event.set()
+def scene() -> Iterator[_Scene]:
+    """What hangs ends with the test in any case."""
+    scene = _Scene()
+    yield scene
+    scene.hanging.let_go.set()
 
 
 async def test_a_reading_that_hangs_is_reported_and_keeps_no_later_one_from_it(
-    mock_clock: MockClock, let_go: threading.Event
+    mock_clock: MockClock, scene: _Scene
 ) -> None:
-    first = _Hanging(settings_of(hints="observe"), let_go)
-    reads = _reads(first)
-    events, applied = list[Event](), list[str]()
-    reload = SettingsReload(
-        settings_of(),
-        lambda: next(reads)(),
-        lambda settings: applied.append(settings.hints),
-        events.append,
-    )
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(reload.run)
-        await wait_all_tasks_blocked()
-        await reload.run()
-        assert events == [SettingsReloaded(keys=("hints",))]
+        await scene.read_twice(nursery)
+        assert scene.events == [SettingsReloaded(keys=("hints",))]
         mock_clock.jump(60)
-    assert events[1:] == [
+    assert scene.events[1:] == [
         SettingsRefused(keys=(), reason="they were not read within 60 s; does a disk hang?")
     ]
-    assert applied == ["off"]
+    assert scene.applied == ["off"]
 
 
-async def test_what_was_to_be_read_before_does_not_count(let_go: threading.Event) -> None:
-    first = _Hanging(settings_of(hints="observe"), let_go)
-    reads = _reads(first)
-    events, applied = list[Event](), list[str]()
-    reload = SettingsReload(
-        settings_of(),
-        lambda: next(reads)(),
-        lambda settings: applied.append(settings.hints),
-        events.append,
-    )
+async def test_what_was_to_be_read_before_does_not_count(scene: _Scene) -> None:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(reload.run)
-        await trio.to_thread.run_sync(until, first.entered.is_set, "it is read")
-        await reload.run()
-        let_go.set()
-    assert (applied, events) == (["off"], [SettingsReloaded(keys=("hints",))])
-
-
-def _reads(first: "_Hanging") -> Iterator[Callable[[], Settings]]:
-    yield first
-    yield lambda: settings_of(hints="off")
-
-
-class _Hanging:
-    def __init__(self, settings: Settings, let_go: threading.Event) -> None:
-        self.entered = threading.Event()
-        self._settings = settings
-        self._let_go = let_go
-
-    def __call__(self) -> Settings:
-        self.entered.set()
-        self._let_go.wait()
-        return self._settings
+        await scene.read_twice(nursery)
+        scene.hanging.let_go.set()
+    assert (scene.applied, scene.events) == (["off"], [SettingsReloaded(keys=("hints",))])

@@ -464,10 +464,14 @@ class _Stuck:
         raise AssertionError("closed while it hangs")
 
 
-async def test_a_sink_that_hangs_is_left_behind_at_the_end(
-    mock_clock: trio.testing.MockClock,
-) -> None:
-    """With a real thread; the clock is moved by hand, once the thread hangs."""
+@asynccontextmanager
+async def _stuck(
+    clock: trio.testing.MockClock,
+) -> AsyncIterator[list[Any]]:
+    """A writer whose sink hangs, and which is finished at the end; gives what it told.
+
+    With a real thread; the clock is moved by hand, once the thread hangs.
+    """
     sink = _Stuck()
     told: list[Any] = []
     journal = Journal([], "s", "run-1", lambda: 0)
@@ -477,46 +481,36 @@ async def test_a_sink_that_hangs_is_left_behind_at_the_end(
             nursery.start_soon(writer.run)
             writer.begin("leader-hints", "1", "on")
             await trio.testing.wait_all_tasks_blocked()
-            mock_clock.jump(1)
+            clock.jump(1)
             assert await trio.to_thread.run_sync(sink.entered.wait, 10)
+            yield told
             writer.finish()
             await trio.testing.wait_all_tasks_blocked()
             assert not writer.finished.is_set()
-            mock_clock.jump(_FLUSH)
+            clock.jump(_FLUSH)
             await writer.finished.wait()
-        assert told == [JournalAbandoned(events=2)]
     finally:
         sink.let_go.set()
+
+
+async def test_a_sink_that_hangs_is_left_behind_at_the_end(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    async with _stuck(mock_clock) as told:
+        pass
+    assert told == [JournalAbandoned(events=2)]
 
 
 async def test_a_sink_that_hangs_is_reported_after_a_minute(
     mock_clock: trio.testing.MockClock,
 ) -> None:
-    """With a real thread, as above."""
-    sink = _Stuck()
-    told: list[Any] = []
-    journal = Journal([], "s", "run-1", lambda: 0)
-    writer = JournalWriter(journal, sink, JournalCounters(), 1 << 20, _FLUSH, told.append)
-    try:
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(writer.run)
-            writer.begin("leader-hints", "1", "on")
-            await trio.testing.wait_all_tasks_blocked()
-            mock_clock.jump(1)
-            assert await trio.to_thread.run_sync(sink.entered.wait, 10)
-            mock_clock.jump(59)
-            await trio.testing.wait_all_tasks_blocked()
-            assert told == []
-            mock_clock.jump(1)
-            await trio.testing.wait_all_tasks_blocked()
-            assert told == [
-                JournalFailing(reason="one write has taken 60 s so far; does a disk hang?")
-            ]
-            writer.finish()
-            await trio.testing.wait_all_tasks_blocked()
-            mock_clock.jump(_FLUSH)
-    finally:
-        sink.let_go.set()
+    async with _stuck(mock_clock) as told:
+        mock_clock.jump(59)
+        await trio.testing.wait_all_tasks_blocked()
+        assert told == []
+        mock_clock.jump(1)
+        await trio.testing.wait_all_tasks_blocked()
+        assert told == [JournalFailing(reason="one write has taken 60 s so far; does a disk hang?")]
 
 
 async def test_events_that_never_came_are_a_gap_at_once(

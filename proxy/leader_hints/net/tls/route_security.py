@@ -124,17 +124,16 @@ class Security:
             if not news and not before:
                 continue
             try:
-                try:
-                    files.reload()
-                finally:
-                    # Whatever became of an attempt that hung.
-                    files.hangs = False
+                files.reload()
             except ConfigurationError as error:
                 if news or str(error) != before:
                     event = CertificatesRefused(route=route, group=group, reason=str(error))
                     reading.events.append(event)
             else:
                 reading.events.append(CertificatesReloaded(route=route, group=group))
+            finally:
+                # Whatever became of an attempt that hung.
+                files.hangs = False
         reading.is_over()
 
 
