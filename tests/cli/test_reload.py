@@ -1,8 +1,9 @@
 """SIGHUP: what a running process takes of changed settings, and what it refuses."""
 
+import os
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,12 +18,12 @@ from tests.harness.waiting import until
 class _Process(ProxyProcess):
     """`run` with a file alone, which a test changes."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str] = {}) -> None:
         super().__init__([], folder / "log")
         self._file = folder / "settings.yaml"
         self._route = {"name": "r", "listen": f"127.0.0.1:{free_ports(1)[0]}"}
         self._listeners = 1
-        self.environment = {"LEADER_HINTS_STUCK_MS": "60000"}
+        self.environment = {"LEADER_HINTS_STUCK_MS": "60000", **environment}
         self._argv = [
             *(sys.executable, "-m", "leader_hints.cli.main", "run", "--config", str(self._file)),
             *("--admin", f"127.0.0.1:{self._admin}", "--log-format", "json"),
@@ -78,3 +79,20 @@ def test_a_file_that_is_not_allowed_changes_nothing(process: _Process) -> None:
     assert process.hints() == "on"
     assert process.after("settings_reloaded", hints="off")["keys"] == ["hints"]
     assert process.hints() == "off"
+
+
+def test_an_admin_token_whose_reading_hangs_is_read_again_after_the_signal(tmp_path: Path) -> None:
+    token = tmp_path / "token"
+    token.write_text("right\n")
+    with _Process(tmp_path, {"LEADER_HINTS_ADMIN_TOKEN": f"file:{token}"}) as process:
+        (route,) = process.status()["routes"]
+        # A disk that hangs: to open this for reading waits for a writer.
+        token.unlink()
+        os.mkfifo(token)
+        with pytest.raises(TimeoutError):
+            process.switch_hints(route["name"], "off", token="right", seconds=0.5)
+        token.unlink()
+        token.write_text("right\n")
+        process.after("settings_reloaded")
+        process.switch_hints(route["name"], "off", token="right")
+        assert process.hints() == "off"

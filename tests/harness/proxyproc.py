@@ -119,11 +119,17 @@ class ProxyProcess:
         status: dict[str, Any] = json.loads(self.get("/status"))
         return status
 
-    def switch_hints(self, route: str, hints: Hints) -> None:
-        """Change at run time what a route does about hints."""
+    def switch_hints(
+        self, route: str, hints: Hints, *, token: str = "", seconds: float = 10
+    ) -> None:
+        """Change at run time what a route does about hints.
+
+        :raises TimeoutError: there is no answer after so many seconds.
+        """
         url = f"{self.admin}/routes/{urllib.parse.quote(route, safe='')}/hints"
-        put = urllib.request.Request(url, hints.encode(), method="PUT")
-        with urllib.request.urlopen(put, timeout=10):
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        put = urllib.request.Request(url, hints.encode(), headers, method="PUT")
+        with urllib.request.urlopen(put, timeout=seconds):
             pass
 
     def __enter__(self) -> Self:

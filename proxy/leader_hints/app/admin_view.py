@@ -45,6 +45,7 @@ class AdminView:
         self._kept = read_switch_file(parts.settings.switch_file)
         self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
+        self._admin: Admin | None = None
         self.listening = self.stopping = False
 
     async def serve(
@@ -74,12 +75,17 @@ class AdminView:
                 return await pages.answer(request)
 
         token = parts.settings.admin_token or None
-        admin = Admin(answer, address, parts.observers.emit, token)
+        admin = self._admin = Admin(answer, address, parts.observers.emit, token)
         bound = await self._listeners.open(ADMIN, address, admin.handle, nursery)
         nursery.start_soon(parts.observers.keep_up, "readiness", self._look_again)
         parts.observers.emit(AdminListening(listen=bound))
         if not address.is_loopback:
             parts.observers.emit(AdminExposed(listen=bound))
+
+    def renew_threads(self) -> None:
+        """Have the token read in another thread; see :class:`Admin`."""
+        if self._admin is not None:
+            self._admin.renew_threads()
 
     async def close(self) -> None:
         """Answer no new request any more: another process does."""

@@ -150,7 +150,7 @@ async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: tri
             nursery.start_soon(process.replacement.start)
         elif number == signal.SIGHUP:
             # Beside it: a disk may hang, and the next signal must be handled.
-            process.renew_certificates()
+            process.renew_files()
             nursery.start_soon(process.read_settings_again)
         else:
             return
@@ -230,8 +230,9 @@ class _Process:
             await self._takeover.replaced.wait()
             then()
 
-    def renew_certificates(self) -> None:
-        """Have all TLS files read again."""
+    def renew_files(self) -> None:
+        """Have all TLS files read again, and secrets whose reading hangs."""
+        self._admin.renew_threads()
         self.certificates.renew()
         if self._parts.workers is not None:
             self._parts.workers.renew_certificates()

@@ -5,6 +5,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from functools import partial
+from pathlib import Path
 
 import pytest
 import trio
@@ -23,6 +24,7 @@ from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.faults.fault import Faults
 from leader_hints.faults.fault_pages import FaultPages
+from leader_hints.net.admin import admin as admin_module
 from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
 from leader_hints.observe.metrics import Metrics
@@ -583,6 +585,35 @@ async def test_a_change_from_elsewhere_needs_the_token(
     # Any client that reaches it may read.
     line, *_ = await _answer(_get("/routes/a/hints"), admin=admin)
     assert line.startswith("HTTP/1.1 200")
+
+
+async def test_a_token_whose_reading_hangs_is_read_by_another_thread_once_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody could switch hints off before the process was started again, nor learnt why."""
+    monkeypatch.setattr(admin_module, "_TOKEN_PATIENCE", 0.1)
+    token = tmp_path / "token"
+    # A disk that hangs: to open this for reading waits for a writer.
+    os.mkfifo(token)
+    process = _Process()
+    admin = process.admin(_PUBLIC, f"file:{token}")
+    request = _hosted("192.0.2.7:9100", "Authorization: Bearer right")
+    assert await _hangs(request, admin)
+    hung = token.rename(tmp_path / "hung")
+    token.write_text("right\n")
+    # Its thread is the only one for that: no number of requests costs more.
+    assert await _hangs(request, admin)
+    admin.renew_threads()
+    line, *_ = await _answer(request, admin=admin)
+    assert line.startswith("HTTP/1.1 200")
+    # The thread ends.
+    os.close(os.open(hung, os.O_RDWR | os.O_NONBLOCK))
+
+
+async def _hangs(request: bytes, admin: Admin) -> bool:
+    line, _, body = await _answer(request, admin=admin)
+    assert line.startswith("HTTP/1.1 500")
+    return body.startswith(b"admin_token: it was not read") and body.endswith(b"send SIGHUP\n")
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])

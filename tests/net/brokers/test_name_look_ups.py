@@ -222,3 +222,40 @@ async def test_names_that_are_remembered_as_found_are_bounded(
     for name in (b"here-1", b"here-2", b"here-3"):
         await look_ups.getaddrinfo(name, 9092)
     assert [host for host, *_ in look_ups._found] == [b"here-2", b"here-3"]
+
+
+async def test_a_look_up_that_never_ends_is_given_up_and_the_next_attempt_begins_another(
+    names: _Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As by a module of nsswitch: no client got that name before the process was restarted."""
+    monkeypatch.setattr(name_look_ups, "_PATIENCE", 0.05)
+    monkeypatch.setattr(name_look_ups, "_THREADS", 1)
+    name_look_ups.install()
+    errors: list[str] = []
+    await _fails("hangs", errors)
+    assert errors == ["cannot connect: no answer within 0.05 s"]
+    # It leaves its place to others, and to attempts for the same name.
+    assert await trio.socket.getaddrinfo("here", 9092)
+    names.answered.set()
+    await _fails("hangs", errors)
+    assert errors[1:] == ["cannot connect: temporary failure in name resolution"]
+    assert names.asked == ["hangs", "here", "hangs"]
+
+
+async def test_threads_of_look_ups_that_were_given_up_are_bounded(
+    names: _Names, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(name_look_ups, "_PATIENCE", 0.05)
+    monkeypatch.setattr(name_look_ups, "_MOST_HUNG", 2)
+    look_ups = name_look_ups.NameLookUps()
+    for name in (b"hangs-1", b"hangs-2"):
+        with pytest.raises(socket.gaierror, match="no answer within"):
+            await look_ups.getaddrinfo(name, 9092)
+    with trio.move_on_after(0.2) as scope:
+        await look_ups.getaddrinfo(b"hangs-3", 9092)
+    assert scope.cancelled_caught
+    names.answered.set()
+    # Those of which the threads have ended count no longer.
+    await until_true(lambda: not look_ups._hung)
+    with pytest.raises(socket.gaierror, match="name resolution"):
+        await look_ups.getaddrinfo(b"hangs-3", 9092)

@@ -3,7 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import chain
+from itertools import chain, islice
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
@@ -19,6 +19,11 @@ _DROPPED_AT_ONCE = 500
 #: Responses, counted by topic, of which one step takes note that their broker has answered.
 _ASKED_AT_ONCE = 1000
 
+#: Topics with news, and responses that wait for them, that one step looks at.
+_NEWS_AT_ONCE = 1000
+#: News is for responses that came after the first time and until the second; this is for all.
+_FOR_ALL = -math.inf, math.inf
+
 #: Responses in the order in which they came.
 _Responses = dict[HeldResponse, None]
 #: Names and ids of topics of which there was news in a view since a count of its changes; ``None``:
@@ -31,10 +36,11 @@ class _OfRoute:
 
     ``by_topic``: by the topics as clients give them. ``unasked``: those of them with a partition
     about which the broker has not answered since. ``answers``: what it has answered about topics
-    that are waited for. ``seen``: the view's changes that were passed on.
+    that are waited for. ``seen``: the view's changes that were taken note of. ``news``: topics with
+    news that was not passed on yet, and for which responses it is.
     """
 
-    __slots__ = ("answers", "basis", "by_topic", "responses", "route", "seen", "unasked")
+    __slots__ = ("answers", "basis", "by_topic", "news", "responses", "route", "seen", "unasked")
 
     def __init__(self, route: Route) -> None:
         self.route = route
@@ -42,6 +48,7 @@ class _OfRoute:
         self.by_topic: dict[Topic, _Responses] = {}
         self.unasked: dict[Topic, _Responses] = {}
         self.answers: dict[Topic, OwnAnswers] = {}
+        self.news: dict[Topic, tuple[float, float]] = {}
         self.basis = _basis(route)
         self.seen = route.broker.view.changes.count if route.broker.view is not None else 0
 
@@ -74,12 +81,6 @@ class _OfRoute:
             answers = self.answers[topic] = OwnAnswers(about)
         return answers
 
-    def _renew_answers(self, topics: Iterable[Topic]) -> None:
-        """Have answers about what these topics were before not count."""
-        for topic in topics:
-            if topic in self.answers:
-                self.answers_about(topic)
-
     def topics_of(self, topics: Collection[Topic]) -> Iterator[Topic]:
         """Iterate over the waiting topics that are among ``topics``, which are names and keys."""
         view = self.route.broker.view
@@ -93,29 +94,45 @@ class _OfRoute:
             if topic in self.unasked and (topic in topics or view.topics.key(topic) in topics):
                 yield topic
 
-    def changed(self, news: _News) -> Iterator[HeldResponse]:
-        """Iterate over the responses whose judgement may be another one since the last call."""
+    def take_changes(self, news: _News) -> None:
+        """Take note of the topics whose judgement may be another one since the last call."""
         view, basis = self.route.broker.view, _basis(self.route)
+        waiting = self.by_topic
         if basis != self.basis:
             self.basis = basis
             self.seen = view.changes.count if view is not None else 0
-            self._renew_answers([*self.answers])
-            yield from self.responses
+            self.news = dict.fromkeys(waiting, _FOR_ALL)
         elif view is not None and view.changes.count != self.seen:
             since = view, self.seen
             if since not in news:
                 news[since] = _changed_since(*since)
             topics, self.seen = news[since], view.changes.count
             if topics is None:
-                self._renew_answers([*self.answers])
-                yield from self.responses
+                self.news = dict.fromkeys(waiting, _FOR_ALL)
                 return
-            waiting = self.by_topic
             # There may be very many of either.
-            for topic in waiting if len(waiting) < len(topics) else topics:
-                if topic in topics:
-                    self._renew_answers((topic,))
-                    yield from self.waiting(waiting.get(topic, ()))
+            few, many = (waiting, topics) if len(waiting) < len(topics) else (topics, waiting)
+            self.news.update((topic, _FOR_ALL) for topic in few if topic in many)
+
+    def take_news(self, topic: Topic, after: float, since: float) -> None:
+        """Take note of news for the responses to a topic that came between these times."""
+        noted = self.news.get(topic, (after, since))
+        self.news[topic] = min(after, noted[0]), max(since, noted[1])
+
+    def pass_on(self) -> Iterator[HeldResponse | None]:
+        """Iterate over what there is news for; ``None`` stands for what was looked at in vain.
+
+        Between any two of them others may be added and removed, and there may be more news.
+        """
+        while self.news:
+            now, self.news = self.news, {}
+            for topic, (after, since) in now.items():
+                if topic in self.answers:
+                    self.answers_about(topic)
+                yield None
+                for response in [*self.by_topic.get(topic, ())]:
+                    is_for = after < response.since <= since and response in self.responses
+                    yield response if is_for else None
 
 
 class HeldIndex:
@@ -130,11 +147,13 @@ class HeldIndex:
         self._links: dict[int, _Responses] = {}
         #: Those that are to be dropped from their topics.
         self._leaving: deque[HeldResponse] = deque()
+        #: Of routes with news: what is left to be passed on.
+        self._passing: dict[_OfRoute, Iterator[HeldResponse | None]] = {}
 
     @property
     def unfinished(self) -> bool:
-        """Whether :meth:`drop_some` has more to do."""
-        return bool(self._leaving)
+        """Whether :meth:`drop_some` or :meth:`some_news` has more to do."""
+        return bool(self._leaving or self._passing)
 
     def add(self, response: HeldResponse) -> None:
         """Have a response found."""
@@ -199,11 +218,26 @@ class HeldIndex:
         of_route = self._routes.get(id(route))
         return [*of_route.responses] if of_route is not None else []
 
-    def changed(self) -> Iterator[HeldResponse]:
-        """Iterate over the responses whose topics or route have changed since the last call."""
+    def some_news(self) -> list[HeldResponse]:
+        """Return some of the responses that there is news for, be it of their topics or route."""
         news: _News = {}
         for of_route in self._routes.values():
-            yield from of_route.changed(news)
+            of_route.take_changes(news)
+            self._has_news(of_route)
+        found: list[HeldResponse] = []
+        left = _NEWS_AT_ONCE
+        for of_route in [*self._passing]:
+            looked = [*islice(self._passing[of_route], left)]
+            found += [response for response in looked if response is not None]
+            left -= len(looked)
+            if left == 0:
+                break
+            del self._passing[of_route]
+        return found
+
+    def _has_news(self, of_route: _OfRoute) -> None:
+        if of_route.news and of_route not in self._passing:
+            self._passing[of_route] = of_route.pass_on()
 
     def asked(
         self, route: Route, topics: Collection[Topic], since: float
@@ -239,10 +273,8 @@ class HeldIndex:
         """Take it that the next answer about a topic is news for a response again."""
         self._routes[id(response.route)].unasked.setdefault(topic, {})[response] = None
 
-    def probed(
-        self, route: Route, errors: Mapping[Partition, int], since: float
-    ) -> Iterator[HeldResponse]:
-        """Take whether the route's broker leads, and iterate over what that may be news for.
+    def probed(self, route: Route, errors: Mapping[Partition, int], since: float) -> None:
+        """Take whether the route's broker leads, which may be news; see :meth:`some_news`.
 
         ``errors``: by partition; ``since``: when it was asked.
         """
@@ -251,8 +283,6 @@ class HeldIndex:
         if of_route is None or view is None:
             return
         named: dict[str, list[tuple[Topic, bool]]] = {}
-        # By topic: the errors that came after this time learn something.
-        news: dict[Topic, float] = {}
         for (name, number), error in errors.items():
             answer = leadership_answer(error)
             if answer in (None, LeadershipAnswer.UNAWARE):
@@ -267,11 +297,7 @@ class HeldIndex:
                 after = of_route.answers_about(topic).probed(
                     number, answer, since, may_be_former=former
                 )
-                news[topic] = min(news.get(topic, math.inf), after)
-        for topic, after in news.items():
-            for response in of_route.waiting(of_route.by_topic[topic]):
-                if after < response.since <= since:
-                    yield response
+                of_route.take_news(topic, after, since)
 
 
 def _changed_since(view: LeaderView, count: int) -> Mapping[Topic, None] | None:

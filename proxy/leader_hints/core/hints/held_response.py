@@ -105,8 +105,11 @@ class HeldResponse:
     def apply_answers(self, partition: FailedPartition) -> None:
         """Note on one of its partitions what its broker has answered since."""
         if self.answers:
-            answers = self.answers.get(partition.failure.topic)
-            if answers is not None:
+            topic, view = partition.failure.topic, self.route.broker.view
+            about = view.topics.get(topic) if view is not None else None
+            answers = self.answers.get(topic)
+            # News of a recreated topic is passed on in steps, and may be late.
+            if answers is not None and answers.about is about:
                 answers.apply_to(partition)
 
     @property

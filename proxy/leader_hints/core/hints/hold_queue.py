@@ -140,7 +140,7 @@ class HoldQueue:
         too long then goes on now.
         """
         done = []
-        for response in self._index.changed():
+        for response in self._index.some_news():
             self._reviews.add_news(response)
         left = JUDGED_AT_ONCE
         while (due := self._reviews.next(now, ahead)) is not None and left > 0:
@@ -223,8 +223,7 @@ class HoldQueue:
 
         ``errors``: by partition, 0 if it leads at the epoch of :class:`WantedLeaders`.
         """
-        for response in self._index.probed(route, errors, since):
-            self._reviews.add_news(response)
+        self._index.probed(route, errors, since)
 
     def switched(self, route: Route, now: float) -> list[tuple[Held, list[LeaderHint | None]]]:
         """Have all that is held of a route whose mode was changed go on without a hint.

@@ -17,6 +17,8 @@ from leader_hints.net.brokers.secret import read_secret
 
 #: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0
+#: Seconds of these for the token to be read.
+_TOKEN_PATIENCE = 5.0
 #: Connections at the same time: more than probes, scrapers and people make, and few of the
 #: descriptors that the process has for all but links.
 _MOST = 64
@@ -24,6 +26,11 @@ _RECEIVE = 8192
 #: The longest body that any request needs, generously.
 _MOST_BODY = 1024
 _UNAUTHORIZED = 401
+
+_TOKEN_HANGS = (
+    b"admin_token: it was not read within 5 s. "
+    b"Does its disk hang? When it can be read again, send SIGHUP\n"
+)
 
 TEXT = "text/plain; charset=utf-8"
 JSON = "application/json"
@@ -79,12 +86,15 @@ class Admin:
     ) -> None:
         self._answer = answer
         self._token = token
-        #: A thread of its own for the secret, whose disk may hang.
-        self._reading = trio.CapacityLimiter(1)
+        self.renew_threads()
         self._listen = listen
         self._emit = emit
         #: Of the connections that are open, the oldest first.
         self._open: OrderedDict[trio.CancelScope, None] = OrderedDict()
+
+    def renew_threads(self) -> None:
+        """Have the token read in another thread: the present one may hang for good."""
+        self._reading = trio.CapacityLimiter(1)
 
     async def handle(self, stream: trio.abc.Stream) -> None:
         """Answer one request; a client that is too slow or talks nonsense is dropped.
@@ -141,11 +151,14 @@ class Admin:
         token = None
         if self._token and request.method not in SAFE_METHODS:
             try:
-                token = await trio.to_thread.run_sync(
-                    read_secret, self._token, abandon_on_cancel=True, limiter=self._reading
-                )
+                with trio.fail_after(_TOKEN_PATIENCE):
+                    token = await trio.to_thread.run_sync(
+                        read_secret, self._token, abandon_on_cancel=True, limiter=self._reading
+                    )
             except ConfigurationError as error:
                 return Reply(500, f"admin_token: {error}\n".encode())
+            except trio.TooSlowError:
+                return Reply(500, _TOKEN_HANGS)
         denied = denial(request.method, request.headers, token, is_near=is_near)
         if denied is None:
             return None

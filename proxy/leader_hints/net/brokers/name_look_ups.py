@@ -1,5 +1,6 @@
 """Look-ups of brokers' names, in threads of their own."""
 
+import math
 import socket
 from collections import OrderedDict
 from copy import copy
@@ -19,16 +20,25 @@ _MOST = 2000
 #: which costs some 0.1 ms, and thousands of clients may have waited for the name of one broker.
 _AT_ONCE = 20
 
+#: Seconds after which a look-up is given up, and the next attempt begins another one. The resolver
+#: of the C library may take 5 s for each name server, attempt and search domain, and still find the
+#: name (resolv.conf(5)); other modules of nsswitch may hang for good.
+_PATIENCE = 300.0
+#: Look-ups that may be given up and still have a thread. If there are so many, the others are not
+#: given up.
+_MOST_HUNG = 32
+
 #: What :func:`socket.getaddrinfo` takes: host, port, family, type, protocol and flags.
 _Question = tuple[bytes | None, bytes | str | int | None, int, int, int, int]
 
 
 class _LookUp:
-    """A look-up under way, and what came of it."""
+    """A look-up under way, and what came of it. ``over``: its thread has ended."""
 
-    __slots__ = ("error", "found", "waiting")
+    __slots__ = ("error", "found", "over", "waiting")
 
     def __init__(self) -> None:
+        self.over = False
         self.waiting = trio.lowlevel.ParkingLot()
         self.found: list[Any] = []
         self.error: Exception | None = None
@@ -40,6 +50,7 @@ class NameLookUps(trio.abc.HostnameResolver):
     A look-up cannot be cancelled. While name servers do not answer, each attempt of a client to
     reach a broker by name would keep one more thread, until none is left for anything else. So
     each name has one look-up at a time, which all attempts wait for, and a later attempt joins it.
+    One that does not end is given up: others may, and there is a bound for threads that hang.
 
     A cluster may have hundreds of brokers whose names nobody here knows, and they are tried again
     and again. What was found before does not wait for those.
@@ -50,6 +61,8 @@ class NameLookUps(trio.abc.HostnameResolver):
         self._limiter_of_found = trio.CapacityLimiter(_THREADS)
         self._found: OrderedDict[_Question, None] = OrderedDict()
         self._running: dict[_Question, _LookUp] = {}
+        #: Those that were given up, and whose threads hang. Threads take themselves out.
+        self._hung: set[_LookUp] = set()
 
     async def getaddrinfo(
         self,
@@ -92,9 +105,8 @@ class NameLookUps(trio.abc.HostnameResolver):
     async def _run(self, question: _Question, look_up: _LookUp) -> None:
         limiter = self._limiter_of_found if question in self._found else self._limiter
         try:
-            look_up.found = await trio.to_thread.run_sync(
-                lambda: socket.getaddrinfo(*question), abandon_on_cancel=True, limiter=limiter
-            )
+            async with limiter:
+                look_up.found = await self._ask(question, look_up)
             self._remember(question)
         except Exception as error:
             # It is that of the tasks that wait. Here it would end the process.
@@ -105,6 +117,24 @@ class NameLookUps(trio.abc.HostnameResolver):
         while look_up.waiting:
             look_up.waiting.unpark(count=_AT_ONCE)
             await trio.lowlevel.checkpoint()
+
+    async def _ask(self, question: _Question, look_up: _LookUp) -> list[Any]:
+        def ask() -> list[Any]:
+            try:
+                return socket.getaddrinfo(*question)
+            finally:
+                look_up.over = True
+                self._hung.discard(look_up)
+
+        patience = _PATIENCE if len(self._hung) < _MOST_HUNG else math.inf
+        with trio.move_on_after(patience):
+            # The caller's limiter counts it, and not this one: when given up it leaves its place.
+            own = trio.CapacityLimiter(1)
+            return await trio.to_thread.run_sync(ask, abandon_on_cancel=True, limiter=own)
+        self._hung.add(look_up)
+        if look_up.over:
+            self._hung.discard(look_up)
+        raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {_PATIENCE:g} s")
 
     def _remember(self, question: _Question) -> None:
         self._found[question] = None
