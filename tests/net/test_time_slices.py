@@ -2,7 +2,8 @@ from collections.abc import Iterator
 
 import trio
 
-from leader_hints.net.time_slices import TimeSlices
+from leader_hints.net.time_slices import TimeSlices, in_turns
+from leader_hints.wire.steps import Steps
 
 
 async def _done(slices: TimeSlices, workers: int, steps: int) -> list[int]:
@@ -60,3 +61,25 @@ async def test_work_that_is_cancelled_keeps_nobody_from_his_turn() -> None:
     with trio.move_on_after(0.01):
         await slices.take(without_end())
     assert (await _done(slices, 1, 3)).count(0) == 3
+
+
+async def test_steps_are_done_in_turns_with_others_and_what_comes_of_them_is_returned() -> None:
+    done: list[str] = []
+
+    def steps() -> Steps[str]:
+        for _ in range(3):
+            done.append("step")
+            yield
+        return "found"
+
+    async def other() -> None:
+        while True:
+            done.append("other")
+            await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(other)
+        assert await in_turns(steps()) == "found"
+        nursery.cancel_scope.cancel()
+    assert done.count("step") == 3
+    assert done.count("other") >= 2

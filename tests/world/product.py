@@ -67,6 +67,8 @@ DEADLINE, KRAFT_DEADLINE = _RULES.deadline, _RULES.kraft
 SHARED = _RULES.shared
 _DEFECTS = (TaskFailed, BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
 _BUFFER = 1 << 18
+#: Seconds of work on answers until others get their turn. The machine's clock decides nothing here.
+SLICE = math.inf
 #: Seconds for which a message of a worker is under way, or one to it, at most.
 LAG = 0.005
 #: Seconds between two steps in which a worker that begins gets what is known.
@@ -200,7 +202,7 @@ class Proxy:
             connectors=lambda route: connectors,
         )
         # Work is done in turns by the machine's clock, which is none of the world's.
-        self._refresher._answers.slices._seconds = math.inf
+        self._refresher._answers.slices._seconds = SLICE
         #: Where links are: in this process, or in workers of it.
         self._seats: list[_Seat] = [_Here(self._routes, self._timer, self._refresher, budget)]
         self._side: ParentSide | None = None

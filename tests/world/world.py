@@ -52,7 +52,7 @@ class World:
 
     ``luck``: of what clients draw themselves; ``only``: which of them, by number, ask
     anything; ``None``: all. ``spare``: how many topics there are besides, of ten partitions, that
-    no client uses. ``delays`` and ``told``: by client, see
+    no client uses, or if ``spare_used`` all of them. ``delays`` and ``told``: by client, see
     :class:`tests.world.clients.Client`; with delays brokers that have a route are asked as proxies
     ask them.
     Without ``proxied`` there are no proxies; where a process of theirs would begin again, the same
@@ -71,6 +71,7 @@ class World:
         delays: Sequence[Sequence[float]] = (),
         told: Sequence[Sequence[Told]] = (),
         spare: int = 0,
+        spare_used: bool = False,
     ) -> None:
         self.seed = seed
         self.profile = profile
@@ -117,8 +118,10 @@ class World:
         self.truth.create(
             0.0, BUSY, tuple(self._replicas(n + seed) for n in range(profile.partitions))
         )
-        for number in range(spare):
-            self.truth.create(0.0, f"spare-{number}", tuple(map(self._replicas, range(10))))
+        spares = [f"spare-{number}" for number in range(spare)]
+        for name in spares:
+            self.truth.create(0.0, name, tuple(map(self._replicas, range(10))))
+        used = [BUSY, CALM, *(spares if spare_used else ())]
         for broker in self.brokers.values():
             broker.hidden = profile.hidden
             broker.hear_all()
@@ -140,7 +143,7 @@ class World:
                 f"{kind}-{'producer' if api == PRODUCE else 'consumer'}-{number}",
                 KINDS[kind],
                 api,
-                [BUSY, CALM],
+                used,
                 self.network,
                 [*self.endpoints.values()],
                 self.say,

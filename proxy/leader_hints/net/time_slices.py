@@ -2,8 +2,13 @@
 
 from collections.abc import Iterator
 from time import monotonic
+from typing import TypeVar
 
 import trio
+
+from leader_hints.wire.steps import Steps
+
+_T = TypeVar("_T")
 
 #: Seconds for which long work is done before other tasks get their turn.
 _SLICE = 0.004
@@ -38,3 +43,14 @@ class TimeSlices:
                         break
                 else:
                     return
+
+
+async def in_turns(steps: Steps[_T]) -> _T:
+    """Do all ``steps``, with others' turns in between, and return what comes of them."""
+    while True:
+        try:
+            next(steps)
+        except StopIteration as end:
+            done: _T = end.value
+            return done
+        await trio.lowlevel.checkpoint()

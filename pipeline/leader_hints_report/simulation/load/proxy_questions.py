@@ -28,6 +28,7 @@ from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.settings.subscription import SubscriptionSettings
+from leader_hints.wire.steps import at_once
 from leader_hints_report.simulation.arrays import Bools, Floats, Ints
 from leader_hints_report.simulation.layout import Layout
 from leader_hints_report.simulation.load.requests import Api, Sent
@@ -161,7 +162,7 @@ class Proxies:
             if process.rate.take((batch.at + at) / 1000):
                 process.plan.begin()
                 planned = process.plan.round(wanted, scene.cluster, scene.brokers, 0)
-                for request in planned.requests:
+                for request in at_once(planned).requests:
                     if request.topics:
                         asked.append(_Asked(at, Api.METADATA, request.broker.node))
                     if request.epochs:

@@ -16,15 +16,19 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.core.cluster.cluster import Cluster
 from leader_hints.core.cluster.doubts import Reporter
+from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.refresh_share import RefreshShare
 from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route
+from leader_hints.wire.steps import Steps
 
 #: Partitions of which one round asks the leader whether it leads, in a storm. The confirmation
 #: avoids a back-off of clients; the leader itself they learn from Metadata.
 _QUESTIONS = 500
 #: A request costs as much as so many partitions in it.
 _REQUEST = 25
+#: Failed partitions for which a round is planned in one step.
+_FEW = 500
 #: Answers that wait to be read, from which on no more Metadata is asked for in a storm: nothing is
 #: learnt sooner by that.
 _ENOUGH = 2
@@ -105,23 +109,37 @@ class RefreshPlan:
 
     def round(
         self, wanted: WantedLeaders, cluster: Cluster, brokers: Sequence[_B], unread: int
-    ) -> Round[_B]:
-        """Return what helps the held responses of one route.
+    ) -> Steps[Round[_B]]:
+        """Find, in steps, what helps the held responses of one route.
 
         ``brokers``: of ``cluster``, that can be asked now. ``unread``: answers of brokers that wait
         to be read.
         """
         storm = self._is_storm(wanted, len(brokers))
+        # Each step looks at all that is wanted once; few need a turn of the event loop for each.
+        many = len(wanted) > _FEW
+        if many:
+            yield
         view = cluster.view
         topics = _metadata_topics(wanted, unread, storm=storm)
+        if many:
+            yield
         names = [*dict.fromkeys(name for t in topics if (name := view.topics.name(t)) is not None)]
         unnamed = [t for t in topics if isinstance(t, bytes) and view.topics.name(t) is None]
+        if many:
+            yield
         metadata = self._shared(wanted, names, cluster, brokers, storm=storm)
+        if many:
+            yield
         if storm:
-            requests = self._to_leaders(wanted, brokers, metadata)
-        else:
-            requests = _to_candidates(wanted, cluster, brokers, metadata)
-        return Round(unnamed, requests)
+            return Round(unnamed, self._to_leaders(wanted, brokers, metadata))
+        claims = wanted.claims
+        if many:
+            yield
+        epochs = wanted.epochs
+        if many:
+            yield
+        return Round(unnamed, _to_candidates(epochs, claims, cluster, brokers, metadata))
 
     def _shares_of(self, wanted: WantedLeaders) -> _Shares:
         shares = self._shares.get(wanted.route.name)
@@ -189,14 +207,15 @@ def _metadata_topics(wanted: WantedLeaders, unread: int, *, storm: bool) -> Coll
 
 
 def _to_candidates(
-    wanted: WantedLeaders,
+    wanted: Mapping[Partition, int],
+    claims: Mapping[Partition, Leader],
     cluster: Cluster,
     brokers: Sequence[_B],
     metadata: Mapping[int, list[str]],
 ) -> Iterator[Request[_B]]:
     """Ask each broker about the partitions that it may lead."""
-    candidates, claims = cluster.candidates, wanted.claims
-    epochs = {place: candidates.epoch(place, epoch) for place, epoch in wanted.epochs.items()}
+    candidates = cluster.candidates
+    epochs = {place: candidates.epoch(place, epoch) for place, epoch in wanted.items()}
 
     def asked(node: int | None) -> dict[Partition, int]:
         may = {

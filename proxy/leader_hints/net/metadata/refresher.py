@@ -18,6 +18,7 @@ from leader_hints.net.brokers.connector import Connectors
 from leader_hints.net.metadata.broker_answers import BrokerAnswers
 from leader_hints.net.metadata.broker_poller import PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
+from leader_hints.net.time_slices import in_turns
 from leader_hints.observe.watched import KnownCluster, Upstream
 
 #: Brokers that are asked before other tasks get their turn: each question costs 0.1 ms.
@@ -177,7 +178,8 @@ class Refresher:
                 others = cluster.view.metadata_brokers.expect(brokers, trio.current_time())
                 if others:
                     self._hold_timer.news()
-            planned = self._plan.round(wanted, cluster, brokers, self._answers.slices.waiting)
+            unread = self._answers.slices.waiting
+            planned = await in_turns(self._plan.round(wanted, cluster, brokers, unread))
             if planned.unnamed:
                 # The route's own broker has just answered for them.
                 self.look_up_ids(wanted.route, planned.unnamed)

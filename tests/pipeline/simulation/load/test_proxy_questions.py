@@ -19,6 +19,7 @@ from leader_hints.core.hints.failed_partition import FailedPartition
 from leader_hints.core.hints.wanted_leaders import WantedLeaders
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.settings.subscription import SubscriptionSettings
+from leader_hints.wire.steps import at_once
 from leader_hints_report.simulation import simulate as simulation
 from leader_hints_report.simulation.arms import Mode
 from leader_hints_report.simulation.arrays import Ints
@@ -174,7 +175,7 @@ class _Direct:
                 plan.begin()
                 wanted = WantedLeaders(route)
                 wanted.add(self._failed(batch, move, of, named=named) for move, of in held)
-                for request in plan.round(wanted, cluster, brokers, 0).requests:
+                for request in at_once(plan.round(wanted, cluster, brokers, 0)).requests:
                     if request.topics:
                         yield now[0], Api.METADATA, request.broker.node
                     if request.epochs:
