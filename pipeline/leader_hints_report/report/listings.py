@@ -90,6 +90,13 @@ _SOFTWARE: Final = (
     Column("software", "client", Kind.TEXT, "The client's software as it names itself."),
     Column("software_version", "version", Kind.TEXT, "The version of that software."),
 )
+_USES: Final = Column(
+    "uses",
+    "uses hints",
+    Kind.TEXT,
+    "The hints that sidecars know the client to use, or `none`, or `unknown`; several, with "
+    "semicolons between, where they differ; empty: journals do not say.",
+)
 _API: Final = Column("api", "API", Kind.TEXT, "Produce or Fetch.")
 _CLUSTER: Final = Column("cluster", "cluster", Kind.TEXT, "Kafka's id of the cluster.")
 _ERRORS: Final = Column(
@@ -238,6 +245,14 @@ SOFTWARE: Final = Listing(
     "Cost a day by client software",
     (
         *_SOFTWARE,
+        _USES,
+        Column(
+            "raised",
+            "raised",
+            Kind.TEXT,
+            "Whether sidecars with hints on offer it the versions that have them: yes, no, or in "
+            "part, where they know it differently; empty: journals do not say.",
+        ),
         Column("clients", "client ids", Kind.COUNT, "Different client ids that met errors."),
         _EPISODES,
         Column("cannot", "could take none", Kind.COUNT, "Episodes that could take no hint."),
@@ -476,6 +491,7 @@ CLIENTS: Final = Listing(
     (
         Column("client_id", "client id", Kind.TEXT, "The client's id."),
         *_SOFTWARE,
+        _USES,
         _CLUSTER,
         _EPISODES,
         _ERRORS,
