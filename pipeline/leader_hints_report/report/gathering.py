@@ -403,13 +403,16 @@ def _skew(tables: Tables) -> DataFrame:
 
 
 def _journals(tables: Tables) -> DataFrame:
-    summed = ("events", "duplicates", "missing", "told")
+    summed = ("events", "duplicates", "missing")
+    # Rows of version 0.1 have the former name alone.
+    reported = F.sum(F.coalesce("reported", "told"))
     return (
         tables.table(columns.JOURNAL_RUNS.name)
         .groupBy("sidecar")
         .agg(
             F.count("*").alias("runs"),
             *(F.sum(name).alias(name) for name in summed),
+            *(reported.alias(name) for name in ("reported", "told")),
         )
         .orderBy(F.desc("missing"), F.desc("duplicates"), "sidecar")
     )

@@ -29,12 +29,13 @@ class Kind(StrEnum):
 
 
 class Column(NamedTuple):
-    """One column of a listing."""
+    """One column of a listing. ``former``: an earlier name, for programs that read it alone."""
 
     name: str
     head: str
     kind: Kind
     meaning: str
+    former: bool = False
 
 
 class Listing(NamedTuple):
@@ -44,6 +45,11 @@ class Listing(NamedTuple):
     title: str
     columns: tuple[Column, ...]
     most: int
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that people read."""
+        return tuple(column for column in self.columns if not column.former)
 
 
 class Rows(BaseModel):
@@ -600,7 +606,14 @@ JOURNALS: Final = Listing(
         Column("events", "events", Kind.COUNT, "Different events."),
         Column("duplicates", "duplicates", Kind.COUNT, "Lines that repeat an event."),
         Column("missing", "missing", Kind.COUNT, "Numbers without an event."),
-        Column("told", "reported", Kind.COUNT, "How many of these its gap events report."),
+        Column("reported", "reported", Kind.COUNT, "How many of these its gap events report."),
+        Column(
+            "told",
+            "reported",
+            Kind.COUNT,
+            "The former name of `reported`, with the same value; deprecated.",
+            former=True,
+        ),
     ),
     100,
 )

@@ -267,8 +267,8 @@ def _table(listing: Listing, numbers: Numbers) -> _ShownTable:
         note += " The pipeline's tables have more."
     return _ShownTable(
         listing.title,
-        tuple((c.head, c.meaning, c.kind not in _LEFT) for c in listing.columns),
-        [[show(c.kind, row[c.name]) for c in listing.columns] for row in rows[:_MOST_ROWS]],
+        tuple((c.head, c.meaning, c.kind not in _LEFT) for c in listing.shown),
+        [[show(c.kind, row[c.name]) for c in listing.shown] for row in rows[:_MOST_ROWS]],
         note.strip(),
     )
 

@@ -186,7 +186,7 @@ INCIDENTS: Final = Table(
     (
         Column("incident", "string", "Its name: cluster and time of the first move."),
         Column("kind", "string", "roll, reassignment, failure or other."),
-        Column("rule", "string", "The rule that told the kind, in words."),
+        Column("rule", "string", "The rule that determined the kind, in words."),
         Column("began", "time", "The first move."),
         Column("ended", "time", "The last move."),
         Column("seconds", "double", "From the first to the last."),
@@ -354,9 +354,10 @@ JOURNAL_RUNS: Final = Table(
         Column("events", "long", "Different events."),
         Column("duplicates", "long", "Lines that repeat an event."),
         Column("missing", "long", "Numbers without an event, from the last of an earlier day on."),
-        Column("told", "long", "How many of the missing gap events report."),
+        Column("reported", "long", "How many of the missing gap events report."),
         Column("began", "boolean", "Its start event is there."),
         Column("stopped", "boolean", "Its stop event is there."),
+        Column("told", "long", "The former name of `reported`, with the same value; deprecated."),
     ),
 )
 

@@ -111,7 +111,7 @@ def test_journals_are_whole_but_for_what_was_reported(made: Made) -> None:
     twice = sum(row["duplicates"] for row in rows)
     assert sum(row["events"] for row in rows) + twice == made.taken.events
     assert sum(row["missing"] for row in rows) >= 0
-    assert sum(row["told"] for row in rows) == 7 * FLEET.sidecars
+    assert sum(row["reported"] for row in rows) == 7 * FLEET.sidecars
     assert {row["sidecar"] for row in rows if row["stopped"]} == {
         f"sidecar-000-{n}" for n in range(6)
     }

@@ -256,6 +256,16 @@ def _mean_and_variance(sample: list[tuple[int, float]]) -> tuple[float, float]:
     return mean, sum(x * x for x in off.values()) * groups / (groups - 1) / len(sample) ** 2
 
 
+def test_gaps_that_an_earlier_version_stored_under_another_name_count(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    earlier = {"sidecar": "a", "run": "1", "told": 3}
+    now = {"sidecar": "a", "run": "2", "told": 2, "reported": 2}
+    write(columns.JOURNAL_RUNS, [earlier, now])
+    (row,) = _gather(spark, tmp_path).rows(listings.JOURNALS)
+    assert (row["runs"], row["reported"], row["told"]) == (2, 5, 5)
+
+
 def test_clients_and_which_of_them_are_raised(
     spark: SparkSession, tmp_path: Path, write: _Write
 ) -> None:

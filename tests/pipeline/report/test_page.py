@@ -168,6 +168,15 @@ def test_no_more_rows_than_a_person_reads() -> None:
     assert "The pipeline's tables have more." in page.replace("&#39;", "'")
 
 
+def test_former_names_of_columns_are_in_the_files_alone(page: str) -> None:
+    (former,) = [
+        column.name for listing in listings.LISTINGS for column in listing.columns if column.former
+    ]
+    assert former == "told"
+    assert "Numbers without an event" in page
+    assert "The former name" not in page
+
+
 def test_the_same_numbers_give_the_same_page() -> None:
     rows = {"coverage": [row(listings.COVERAGE)], "incidents": [row(listings.INCIDENTS)]}
     first, second = (make_page(make_numbers(**rows), make_document(None)) for _ in range(2))
