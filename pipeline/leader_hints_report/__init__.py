@@ -6,6 +6,7 @@ commands; those about synthetic journals are in generator, those about forecasts
 
 - batch: one run over what is new; streaming: the same while journals are written.
 - store: events and tables of an output folder, and which inputs they come from.
+- lost_records: records of a topic that were removed before they were read.
 - lock: one run at a time in an output folder.
 - spark_session: Spark's settings and flags; spark_messages: what it writes as it starts.
 - progress: the present step, on a terminal.

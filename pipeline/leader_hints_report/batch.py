@@ -20,12 +20,14 @@ _RECORDS_AT_ONCE: Final = 2_000_000
 
 class Taken(NamedTuple):
     """What a run did. ``batches`` that are new, the events and bad lines in them, lines that came
-    twice among them; ``days``: whose tables were made."""
+    twice among them; ``days``: whose tables were made; ``lost``: records of a topic that were
+    removed before they were read."""
 
     batches: int
     events: int
     bad: int
     days: list[date]
+    lost: int = 0
 
 
 def run(
@@ -47,6 +49,7 @@ def run(
     """
     topic = sources.topic_of(journal)
     store = Store(session, out, on_step)
+    lost: list[int] = []
     with store.opened():
         before = {batch.id for batch in store.batches}
         if topic is None:
@@ -57,7 +60,8 @@ def run(
             records = sources.stream(
                 session, journal, kafka or {}, _RECORDS_AT_ONCE, skip_lost=skip_lost
             )
-            take_stream(store, read(records), sources.checkpoint_of(topic))
+            name = sources.checkpoint_of(topic)
+            take_stream(store, read(records), name, lost.append if skip_lost else None)
         new = [batch.id for batch in store.batches if batch.id not in before]
         events, bad = store.counted(new)
-        return Taken(len(new), events, bad, store.refresh(rebuild=rebuild))
+        return Taken(len(new), events, bad, store.refresh(rebuild=rebuild), sum(lost))

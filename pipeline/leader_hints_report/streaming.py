@@ -6,6 +6,7 @@ doubled.
 """
 
 import time
+from collections.abc import Callable
 from typing import Final
 
 from pyspark.errors import StreamingQueryException
@@ -15,6 +16,7 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.events import read
+from leader_hints_report.lost_records import LostRecords, why_it_ended
 from leader_hints_report.store.folder import Store
 from leader_hints_report.store.manifest import Batch
 
@@ -25,14 +27,20 @@ _EVENTS: Final = "events"
 _POOL: Final = "spark.scheduler.pool"
 
 
-def take_stream(store: Store, rows: DataFrame, name: str) -> None:
+#: Takes how many records of a topic a micro-batch was to read, and did not find; ``None``: nobody
+#: asks, since a query ends where it does not find some.
+OnLost = Callable[[int], None] | None
+
+
+def take_stream(store: Store, rows: DataFrame, name: str, on_lost: OnLost = None) -> None:
     """Store all that a stream has at present, as a batch run does.
 
     ``name``: of its checkpoint.
 
     :raises PipelineError: it cannot be read.
     """
-    _wait(_stored(store, name, rows).trigger(availableNow=True).start())
+    query = _stored(store, name, rows).trigger(availableNow=True).start()
+    _wait(query, _look(query, on_lost))
 
 
 def begin(store: Store, lines: DataFrame, every_s: float | None) -> StreamingQuery:
@@ -54,30 +62,37 @@ def begin(store: Store, lines: DataFrame, every_s: float | None) -> StreamingQue
     return query
 
 
-def keep_fresh(store: Store, query: StreamingQuery, seconds: float) -> None:
+def keep_fresh(store: Store, query: StreamingQuery, seconds: float, on_lost: OnLost = None) -> None:
     """Rebuild the tables every so many seconds, until the query has ended.
 
     :raises PipelineError: the query failed.
     """
+    look = _look(query, on_lost)
     try:
         active = True
         while active:
-            _wait(query, seconds)
+            _wait(query, look, seconds)
             active = query.isActive
             store.refresh()
     finally:
         query.stop()
 
 
-def _wait(query: StreamingQuery, seconds: float = float("inf")) -> None:
-    """Wait until it has ended, at most about so many seconds."""
+def _look(query: StreamingQuery, on_lost: OnLost) -> Callable[[], None]:
+    return (lambda: None) if on_lost is None else LostRecords(query, on_lost).look
+
+
+def _wait(query: StreamingQuery, look: Callable[[], None], seconds: float = float("inf")) -> None:
+    """Wait until it has ended, at most about so many seconds, and ``look`` meanwhile."""
     until = time.monotonic() + seconds
     try:
         while time.monotonic() < until:
-            if query.awaitTermination(1):
+            ended = query.awaitTermination(1)
+            look()
+            if ended:
                 return
     except StreamingQueryException as error:
-        reason = str(error).splitlines()[0]
+        reason = why_it_ended(str(error)) or str(error).splitlines()[0]
         raise PipelineError(f"the stream {query.name} ended: {reason}") from None
 
 

@@ -42,6 +42,7 @@ Assignment = Sequence[Sequence[int]]
 
 _PREFERRED = i8(0)
 _SET = i8(0)
+_OF_TOPIC = i8(2)
 _BROKER = i8(4)
 _MOVED = (ErrorCode.none, ErrorCode.election_not_needed)
 
@@ -257,6 +258,20 @@ class ClusterAdmin:
             lambda: all(self._advertised(node, asked) == address for asked in self._running()),
             f"all brokers name {address} for broker {node}",
         )
+
+    def configure_topic(self, name: str, settings: Mapping[str, str]) -> None:
+        """Set what a topic has of its own (KIP-339)."""
+        configs = tuple(
+            alter.AlterableConfig(name=key, config_operation=_SET, value=value)
+            for key, value in settings.items()
+        )
+        topic = alter.AlterConfigsResource(
+            resource_type=_OF_TOPIC, resource_name=name, configs=configs
+        )
+        request = alter.IncrementalAlterConfigsRequest(resources=(topic,), validate_only=False)
+        answer = self._ask(self._any_node(), request, IncrementalAlterConfigsResponse)
+        for result in answer.responses:
+            _refuse_error(result.error_code, f"configure {name}: {result.error_message}")
 
     def _advertised(self, node: int, asked: int) -> Address | None:
         broker = self.cluster.brokers[asked]

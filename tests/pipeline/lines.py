@@ -73,6 +73,23 @@ def success(seconds: float, seq: int, *, sidecar: str = "a", **more: Any) -> Eve
     return event("recovery", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
 
 
+def client(
+    seconds: float, seq: int, uses: str, *, sidecar: str = "a", **more: Any
+) -> Event:  # fmt: skip
+    """A client that named its software; ``uses``: the hints that its sidecar knows it to use."""
+    columns = {
+        "route": "broker",
+        "link": 1,
+        "client_id": "app",
+        "software": "librdkafka",
+        "software_version": "2.5.3",
+        "cluster": "c",
+        "uses": uses,
+        **more,
+    }
+    return event("client", seconds, seq, sidecar=sidecar, **columns)
+
+
 def move(
     seconds: float, seq: int, before: int, leader: int, epoch: int, *, sidecar: str = "a",
     **more: Any,

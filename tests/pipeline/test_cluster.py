@@ -70,3 +70,25 @@ def test_batch_and_stream_give_the_same_on_a_cluster_that_loses_a_worker(
             assert process.wait(_COMMAND_S) == 0, log.read_text(errors="replace")[-3000:]
     assert rows_of(in_batch) == rows_of(streamed) == rows_of(expected)
     assert len(Store(spark, str(in_batch)).table("recoveries").collect()) == 20
+
+
+def test_a_batch_run_that_loses_a_worker_gives_what_an_undisturbed_one_gives(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    journal, expected, out = (tmp_path / name for name in ("journal", "expected", "out"))
+    log = tmp_path / "log"
+    journal.mkdir()
+    for hour in range(3):
+        (journal / f"{hour}.jsonl").write_text(as_text(_events(3600 * hour)))
+    run(spark, str(journal), str(expected))
+    with standalone_cluster(tmp_path, 2) as cluster:
+        flags = (f"--journal={journal}", *_CONF)
+        with report_running("batch", out, *flags, master=cluster.master, log=log) as process:
+            # What it has cached and shuffled is lost with it.
+            until(lambda: any(out.glob("tables/*")), "the first table is being made", _COMMAND_S)
+            cluster.kill_worker()
+            assert process.poll() is None
+            assert process.wait(_COMMAND_S) == 0, log.read_text(errors="replace")[-3000:]
+    assert "Lost executor" in log.read_text(errors="replace")
+    assert rows_of(out) == rows_of(expected)
+    assert len(Store(spark, str(out)).table("recoveries").collect()) == 30

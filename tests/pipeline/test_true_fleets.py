@@ -152,7 +152,7 @@ def _hold_runs(told: Told, fleet: Fleet) -> None:
     reported: dict[str, int] = defaultdict(int)
     for row in told["journal_runs"]:
         missing[row["run"]] += row["missing"]
-        reported[row["run"]] += row["told"]
+        reported[row["run"]] += row["reported"]
     assert missing == fleet.missing
     assert reported == fleet.reported
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from tests.pipeline.lines import BEGIN, Event, error, event, latency, move, success
+from tests.pipeline.lines import BEGIN, Event, client, error, event, latency, move, success
 
 #: Times are seconds after BEGIN of :mod:`tests.pipeline.lines`; this is midnight.
 MIDNIGHT: Final = (
@@ -37,6 +37,19 @@ _ROLLS: Final = (MIDNIGHT - 1500, MIDNIGHT - 20, MIDNIGHT + 2400)
 _RECREATIONS: Final = (MIDNIGHT - 800, MIDNIGHT + 185, MIDNIGHT + 800)
 #: Clocks are put forward or back between two rolls, and in the middle of one.
 _STEPS: Final = (MIDNIGHT - 700, MIDNIGHT + 60, MIDNIGHT + 1500)
+#: Software of clients, by the number of their partition: what sidecars report that it uses, and the
+#: versions of Produce and Fetch that it asks.
+_SOFTWARE: Final = (
+    ({"software": "librdkafka", "software_version": "2.5.3"}, "fetch,produce", 10, 16),
+    ({"software": "kafka-python", "software_version": "3.0.0"}, "fetch_without_endpoints", 10, 13),
+    ({"software": "sarama", "software_version": "1.43.0"}, "unknown", 10, 11),
+)
+#: APIs and the least and most version in which a client takes a hint, by the form that it uses.
+_FORMS: Final = {
+    "produce": ("Produce", 10, 99),
+    "fetch": ("Fetch", 16, 99),
+    "fetch_without_endpoints": ("Fetch", 12, 15),
+}
 _PATIENCE_S: Final = 30.0
 _PAUSE_S: Final = 300.0
 #: Within so many seconds the same epoch is the same one.
@@ -215,6 +228,7 @@ class _World:
     def live(self) -> None:
         """Write all lines."""
         for sidecar in self.sidecars.values():
+            self._introduce(sidecar, int(MIDNIGHT) - 1801)
             for second in range(int(MIDNIGHT) - 1800, int(MIDNIGHT) + 2900, 20):
                 at = second + self._random.random()
                 sidecar.write(latency, at, at, ms=1.5)
@@ -231,6 +245,10 @@ class _World:
                     self._client(moved, f"{client}-{moved.partition}", api)
         for sidecar in self.sidecars.values():
             self._restart(sidecar)
+
+    def _introduce(self, sidecar: _Sidecar, at: float) -> None:
+        for software, uses, _, _ in _SOFTWARE:
+            sidecar.write(_named, at, at, uses=uses, **software)
 
     def _roll(self, start: float) -> None:
         """Restart brokers in order: leaders go away, and come back 40 seconds later."""
@@ -304,6 +322,9 @@ class _World:
         (third,) = set(_SIDECARS) - {old, new}
         of: dict[str, Any] = {"client_id": client, "api": api, "partition": partition}
         of["topic"] = _topic(partition)
+        software, _, *versions = _SOFTWARE[partition % len(_SOFTWARE)]
+        of |= software
+        asked = {"api_version": versions[api == "Fetch"]}
         for number in range(errors):
             came = at + 0.04 * number
             more: dict[str, Any] = {"hold_ms": round(hold * 1000, 3), "node": _NODES[old]}
@@ -313,12 +334,12 @@ class _World:
                 more["reason"] = "hold_expired"
             if api == "Fetch":
                 more["epoch_before"] = epoch - 1
-            self.sidecars[old].write(error, came + hold, came, **of, **more)
+            self.sidecars[old].write(error, came + hold, came, **of, **asked, **more)
         last = at + 0.04 * (errors - 1) + hold
         if lost:
             last += 2 + draw.random()
             more = {"node": _NODES[third], "reason": "hold_expired"}
-            self.sidecars[third].write(error, last, last, **of, **more)
+            self.sidecars[third].write(error, last, last, **of, **asked, **more)
             last += 2
         served = last + (draw.uniform(0.003, 0.05) if hinted else draw.uniform(0.1, 0.5))
         # Its sidecar may not know of the move yet.
@@ -338,6 +359,7 @@ class _World:
             sidecar.write(_stop, at, at)
         sidecar.run = 1
         sidecar.write(_start, at + 1, at + 1)
+        self._introduce(sidecar, at + 2)
 
     def lose(self, lines: list[Event]) -> list[Event]:
         """Number the lines of a run, and lose some of them: with a gap event, or without."""
@@ -369,6 +391,10 @@ def _start(seconds: float, seq: int, *, sidecar: str) -> Event:
     return event("start", seconds, seq, sidecar=sidecar, **of)
 
 
+def _named(seconds: float, seq: int, *, sidecar: str, **of: Any) -> Event:
+    return client(seconds, seq, sidecar=sidecar, **of)
+
+
 def _stop(seconds: float, seq: int, *, sidecar: str) -> Event:
     return event("stop", seconds, seq, sidecar=sidecar)
 
@@ -386,6 +412,7 @@ def make_true_fleet(seed: int, poll_s: float = 60.0, *, hours_ahead: bool = Fals
             )
             name = {"run": f"{cluster}-{sidecar.name}-{run}"}
             left += _unaware(world.lose([_of(cluster, line) | name for _, _, line in of_run]))
+    _judge(left)
     early = [one for one in left if one["_true"] < MIDNIGHT + 100]
     late = [one for one in left if one["_true"] >= MIDNIGHT + 100]
     again = random.Random(seed).sample(left, 30)
@@ -422,6 +449,24 @@ def _unaware(lines: list[Event]) -> list[Event]:
     for one in met[:3]:
         del one["cluster"], one["node"]
     return lines
+
+
+def _judge(lines: list[Event]) -> None:
+    """Say of each error whether its client had a hint that it uses, by the lines that are left."""
+
+    def who(one: Event) -> tuple[str, str, str]:
+        return one["run"], one["software"], one["software_version"]
+
+    uses = {who(one): one["uses"].split(",") for one in lines if one["event"] == "client"}
+    for one in lines:
+        if one["event"] == "error":
+            forms = [_FORMS[name] for name in uses.get(who(one), _FORMS) if name in _FORMS]
+            used = any(
+                one["api"] == api and least <= one["api_version"] <= most
+                for api, least, most in forms
+            )
+            # Where it is not reported what clients use, all hints count.
+            one["_hint"] = one["hinted"] and (used or who(one) not in uses)
 
 
 def _moves(lines: list[Event]) -> list[Sighted]:
@@ -494,7 +539,7 @@ def _hours(lines: list[Event]) -> dict[tuple[int, int], Hour]:
             key = one["_node"], int((BEGIN.timestamp() + one["_true"]) // 3600)
             of = found[key]
             lost_ms = 1000 * waited if waited <= _PATIENCE_S else 0.0
-            found[key] = Hour(of.errors + 1, of.hints + one["hinted"], of.lost_ms + lost_ms)
+            found[key] = Hour(of.errors + 1, of.hints + one["_hint"], of.lost_ms + lost_ms)
     return dict(found)
 
 
@@ -527,7 +572,7 @@ def _episodes_of(met: list[Event], steps: dict[str, Step]) -> list[Episode]:
         if one["event"] == "error":
             before = open_ or Episode(now, 0, 0, now, None)
             open_ = before._replace(
-                errors=before.errors + 1, hints=before.hints + one["hinted"], over=now + _PATIENCE_S
+                errors=before.errors + 1, hints=before.hints + one["_hint"], over=now + _PATIENCE_S
             )
             last = now
         elif open_ is not None:

@@ -54,7 +54,11 @@ _CLUSTERS: Mapping[str, Callable[[Path], RealCluster]] = {
     ZK_28: BROKERS["2.8.2-zk"].cluster,
     ZK_34: BROKERS["3.4.1-zk"].cluster,
     ZK_36: lambda folder: RealCluster(
-        "3.6.2", "zk", folder=folder, sasl=True, overrides=CLOSEST_REPLICA
+        "3.6.2",
+        "zk",
+        folder=folder,
+        sasl=True,
+        overrides={**CLOSEST_REPLICA, "log.retention.check.interval.ms": "1000"},
     ),
     KRAFT_36: lambda folder: RealCluster("3.6.2", "kraft", folder=folder),
     ZK_35: lambda folder: RealCluster("3.5.2", "zk", folder=folder, racks=False),

@@ -52,4 +52,5 @@ def command(
     click.echo(
         f"new batches: {taken.batches}; events: {taken.events}; quarantined lines: {taken.bad}; "
         f"days made: {', '.join(map(str, taken.days)) or 'none'}"
+        + (f"; records that were gone: {taken.lost}" if taken.lost else "")
     )

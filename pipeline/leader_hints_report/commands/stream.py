@@ -63,4 +63,12 @@ def command(
         lines = stream(begun, journal, kafka, skip_lost=skip_lost)
         with store.opened():
             query = begin(store, lines, None if once else every)
-            keep_fresh(store, query, float("inf") if once else refresh)
+            seconds = float("inf") if once else refresh
+            keep_fresh(store, query, seconds, _say_lost if skip_lost else None)
+
+
+def _say_lost(number: int) -> None:
+    click.echo(
+        f"leader-hints-report: {number} records of the topic were removed before they were read",
+        err=True,
+    )

@@ -4,7 +4,8 @@ Clusters of six brokers, a sidecar in front of each, go through rolls, reassignm
 the elections after them, one each half hour. Clients of several softwares meet errors at the
 brokers that were left and recover at those that were joined. One sidecar of each cluster only
 counts hints, unless all of them do, or none. Some errors of clients without hints wait for
-Metadata. Some consumers name a rack. Sidecars' clocks are wrong by a few milliseconds; some lines
+Metadata. Some clients get hints that they do not
+use. Some consumers name a rack. Sidecars' clocks are wrong by a few milliseconds; some lines
 come twice, some were dropped and reported as gaps, some are torn.
 
 All of it follows from the seed. It is made by Spark, so that it may be large.

@@ -42,6 +42,7 @@ def write_answers(
             "observed",
             "reason",
             "settling",
+            "uses",
             (F.col("before") + 1).alias("node_from"),
             (F.col("after") + 1).alias("node_to"),
         ),

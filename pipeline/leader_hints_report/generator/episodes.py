@@ -10,6 +10,7 @@ from pyspark.sql import functions as F
 
 from leader_hints_report.generator.fleet import (
     SOFTWARE,
+    UNKNOWN,
     Fleet,
     chance,
     observes,
@@ -19,12 +20,16 @@ from leader_hints_report.generator.fleet import (
 
 _CLIENTS: Final = 8
 _FRESH: Final = 0.3
+#: Clients with more luck than that get hints which they do not use, if their name is not known.
+_IN_VAIN: Final = 0.85
 
 
 def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
     """What each client meets at a move."""
     episodes = _clients(moves, fleet)
-    can, observed = F.col("of")["can"], observes(fleet, F.col("before"))
+    uses, observed = F.col("of")["uses"], observes(fleet, F.col("before"))
+    can = ~uses.isin("none", UNKNOWN)
+    in_vain = (uses == UNKNOWN) & (F.col("luck") > _IN_VAIN)
     could = can & (F.col("luck") > 0.1)
     episodes = episodes.withColumns({"hinted": could & ~observed, "would_hint": could & observed})
     # One that could use a hint and got none finds fresh Metadata at once, now and then.
@@ -36,7 +41,11 @@ def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
     recovery = F.when(quick, 5_000 + F.col("pace") * 30_000).otherwise(
         F.col("errors") * 60_000 + F.col("pace") * 100_000
     )
-    reason = F.when(~can, "version_without_field").when(~could, "hold_expired")
+    reason = (
+        F.when(in_vain, "not_usable_by_client")
+        .when(~can, "version_without_field")
+        .when(~could, "hold_expired")
+    )
     settling = F.when(F.col("luck") > 0.3, "settled").otherwise("metadata_behind")
     return episodes.select(
         "cluster_number",
@@ -58,7 +67,9 @@ def made_episodes(moves: DataFrame, fleet: Fleet) -> DataFrame:
         "would_hint",
         observed.alias("observed"),
         reason.alias("reason"),
-        F.when(~can & (F.col("luck") > 0.2), settling).alias("settling"),
+        uses.alias("uses"),
+        in_vain.alias("in_vain"),
+        F.when(~can & ~in_vain & (F.col("luck") > 0.2), settling).alias("settling"),
         F.round(recovery).cast("long").alias("recovery_us"),
         sidecar_name(F.col("cluster_number"), F.col("before")).alias("sidecar_from"),
         sidecar_name(F.col("cluster_number"), F.col("after")).alias("sidecar_to"),
@@ -79,8 +90,8 @@ def _clients(moves: DataFrame, fleet: Fleet) -> DataFrame:
     )
     software = F.array(
         *(
-            F.struct(F.lit(n).alias("name"), F.lit(v).alias("version"), F.lit(c).alias("can"))
-            for n, v, c in SOFTWARE
+            F.struct(F.lit(n).alias("name"), F.lit(v).alias("version"), F.lit(u).alias("uses"))
+            for n, v, u in SOFTWARE
         )
     )
     which = F.floor(chance(fleet.seed, "software", "cluster", "client_id") * len(SOFTWARE))

@@ -19,12 +19,14 @@ SLOT_S: Final = 1800
 KINDS: Final = ("roll", "reassignment", "failure", "election")
 #: Modes of its sidecars' hints.
 MIXED, OBSERVE, ON = HINTS = ("mixed", "observe", "on")
-#: Software, version, and whether it can use hints.
+#: The name of such clients is not known.
+UNKNOWN: Final = "unknown"
+#: Software, version, and the hints that it uses, as sidecars report them.
 SOFTWARE: Final = (
-    ("apache-kafka-java", "3.9.1", True),
-    ("librdkafka", "2.5.3", True),
-    ("apache-kafka-java", "2.8.2", False),
-    ("sarama", "1.43.0", False),
+    ("apache-kafka-java", "3.9.1", "fetch,fetch_without_endpoints,produce"),
+    ("librdkafka", "2.5.3", "fetch,produce"),
+    ("apache-kafka-java", "2.8.2", "none"),
+    ("sarama", "1.43.0", UNKNOWN),
 )
 #: Racks that its brokers are in, one after the other, and consumers that name one.
 RACKS: Final = 3

@@ -28,6 +28,7 @@ def generate(session: SparkSession, fleet: Fleet, out: str) -> None:
     read = made_reads(session, fleet).persist()
     few = [
         lines.starts(session, fleet),
+        lines.clients(session, fleet),
         lines.asks(session, fleet),
         lines.sights(moves, fleet),
         lines.errors(episodes),

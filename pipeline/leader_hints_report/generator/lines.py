@@ -61,6 +61,42 @@ def starts(session: SparkSession, fleet: Fleet) -> DataFrame:
     )
 
 
+def clients(session: SparkSession, fleet: Fleet) -> DataFrame:
+    """A client of each software at each sidecar, as it names itself at the beginning."""
+    kinds = F.array(
+        *(
+            F.struct(F.lit(n).alias("name"), F.lit(v).alias("version"), F.lit(u).alias("uses"))
+            for n, v, u in SOFTWARE
+        )
+    )
+    each = session.range(fleet.sidecars * len(SOFTWARE)).select(
+        F.floor(F.col("id") / len(SOFTWARE)).alias("of"),
+        (F.col("id") % len(SOFTWARE)).cast("int").alias("kind"),
+    )
+    of = F.element_at(kinds, F.col("kind") + 1)
+    return each.select(
+        F.lit("client").alias("event"),
+        F.lit(BEGIN + SECOND // 2).alias("at"),
+        F.format_string("asks-%d-0", "kind").alias("client_id"),
+        F.col("kind").cast("long").alias("link"),
+        of["name"].alias("software"),
+        of["version"].alias("software_version"),
+        of["uses"].alias("uses"),
+        *_sidecar_of("of"),
+    )
+
+
+def _sidecar_of(number: str) -> list[Column]:
+    """The sidecar with a number in the fleet, and its broker."""
+    cluster, broker = F.floor(F.col(number) / BROKERS), F.col(number) % BROKERS
+    return [
+        sidecar_name(cluster, broker).alias("sidecar"),
+        F.format_string("cluster-%03d", cluster.cast("int")).alias("cluster"),
+        F.format_string("broker-%d", (broker + 1).cast("int")).alias("route"),
+        (broker + 1).cast("int").alias("node"),
+    ]
+
+
 def asks(session: SparkSession, fleet: Fleet) -> DataFrame:
     """What clients ask, a second after the beginning."""
     names = ("name", "version", "asked")
@@ -73,15 +109,11 @@ def asks(session: SparkSession, fleet: Fleet) -> DataFrame:
         (F.col("id") % len(SOFTWARE)).cast("int").alias("kind"),
         (F.col("id") / len(SOFTWARE)).cast("int").alias("number"),
     )
-    cluster, broker = F.floor(F.col("of") / BROKERS), F.col("of") % BROKERS
     of, client = F.element_at(F.array(*kinds), F.col("kind") + 1), F.col("number") % _ASKING
     return each.select(
-        sidecar_name(cluster, broker).alias("sidecar"),
+        *_sidecar_of("of"),
         F.lit("asked").alias("event"),
         F.lit(BEGIN + SECOND).alias("at"),
-        F.format_string("cluster-%03d", cluster.cast("int")).alias("cluster"),
-        F.format_string("broker-%d", (broker + 1).cast("int")).alias("route"),
-        (broker + 1).cast("int").alias("node"),
         F.format_string("asks-%d-%d", "kind", client).alias("client_id"),
         of["name"].alias("software"),
         of["version"].alias("software_version"),
@@ -127,7 +159,7 @@ def _of_client(broker: str) -> list[Column]:
 def errors(episodes: DataFrame) -> DataFrame:
     """Each error of an episode, 40 ms apart, at the sidecar that the leader left."""
     each = episodes.withColumn("try", F.explode(F.sequence(F.lit(0), F.col("errors") - 1)))
-    hinted = F.col("hinted") | F.col("would_hint")
+    hinted = F.col("hinted") | F.col("would_hint") | F.col("in_vain")
     # Shorter than the time to the next error.
     hold_us = F.when(hinted, 3_000).when(F.col("settling").isNotNull(), 20_000).otherwise(0)
     at = F.col("start") + F.col("try").cast("long") * 40_000 + F.col("skew_from") + hold_us
@@ -146,7 +178,7 @@ def errors(episodes: DataFrame) -> DataFrame:
         F.when(hinted, F.col("epoch")).alias("epoch"),
         hinted.alias("hinted"),
         "observed",
-        "reason",
+        F.when(~F.col("in_vain"), F.col("reason")).alias("reason"),
         "settling",
         (hold_us / 1000).cast("double").alias("hold_ms"),
     )

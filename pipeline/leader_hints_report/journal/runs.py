@@ -55,7 +55,7 @@ def journal_runs(
         events.where(F.col("event") == "gap")
         .dropDuplicates([*run, "seq"])
         .groupBy(*run)
-        .agg(F.sum("dropped").alias("told"))
+        .agg(F.sum("dropped").alias("reported"))
     )
     different = F.sum(F.bit_count("seen"))
     counted = words_.groupBy(*run).agg(
@@ -70,7 +70,8 @@ def journal_runs(
     if others is not None:
         counted = counted.unionByName(others.select(*counted.columns))
     counted = counted.withColumn("missing", _missing())
-    return counted.join(reported, [*run], "left").withColumn("told", F.coalesce("told", F.lit(0)))
+    number = F.coalesce("reported", F.lit(0))
+    return counted.join(reported, [*run], "left").withColumns({"reported": number, "told": number})
 
 
 def _missing() -> Column:

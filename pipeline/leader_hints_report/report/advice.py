@@ -212,6 +212,9 @@ def _upgrade(row: Row) -> str:
 
 
 def _uses_hints(row: Row) -> bool:
+    """Whether a client's software uses hints: its sidecars know it better, by their settings."""
+    if row["raised"]:
+        return row["raised"] != "no"
     return uses_hints(str(row["software"]), str(row["software_version"]))
 
 

@@ -26,7 +26,7 @@ from leader_hints_report.report.savings import (
 from leader_hints_report.report.upgrades import ON_FETCH_ALONE
 from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
-from leader_hints_report.tables.hints import CANNOT
+from leader_hints_report.tables.hints import CANNOT, REPLICA
 
 _HOUR_US: Final = 3_600_000_000
 _HOURS_A_DAY: Final = 24
@@ -35,8 +35,6 @@ _QUICK: Final = 0.1
 #: What makes slower ones than this share slow is mostly nothing that a hint shortens.
 _SLOW: Final = 0.95
 _ACCURACY: Final = 10_000
-#: The reason of a follower's fetch.
-_REPLICA: Final = "replica"
 #: What may come of a recovery's first error, see :func:`kind`.
 KINDS: Final = ("hinted", "observed", "missed", "cannot")
 _SOFTWARE: Final = ("software", "software_version")
@@ -53,7 +51,7 @@ _SUMMED: Final = ("lost_ms", "saved", "in_vain", "upgraded")
 
 def takes_none() -> Column:
     """Whether an error could take no hint: the client's software uses none, or it is a replica."""
-    return F.coalesce(F.col("reason").isin(*CANNOT, _REPLICA), F.lit(False))
+    return F.coalesce(F.col("reason").isin(*CANNOT, REPLICA), F.lit(False))
 
 
 def lost() -> Column:
@@ -118,7 +116,10 @@ def _lost_a_day(store: Store, name: str, days: Period) -> DataFrame:
 def software(hours: DataFrame, tables: Tables) -> DataFrame:
     """The same of each client software and version, and what an upgrade would gain."""
     clients = hours.groupBy(*_SOFTWARE).agg(
-        F.hll_sketch_estimate(F.hll_union_agg("clients")).alias("clients")
+        F.hll_sketch_estimate(F.hll_union_agg("clients")).alias("clients"),
+        F.concat_ws("; ", F.array_sort(F.array_distinct(F.flatten(F.collect_list("uses"))))).alias(
+            "uses"
+        ),
     )
     costs = _a_day(hours, tables, *_SOFTWARE)
     return costs.join(clients, [*_SOFTWARE]).orderBy(F.desc("lost_day_ms"), *_SOFTWARE)
@@ -137,6 +138,7 @@ def hourly(tables: Tables) -> DataFrame:
         "lost_ms": F.sum(lost()),
         **{name: F.sum(name) for name in _SUMMED if name != "lost_ms"},
         "clients": F.hll_sketch_agg("client_id"),
+        "uses": F.collect_set("uses"),
     }
     return (
         _episodes(tables)

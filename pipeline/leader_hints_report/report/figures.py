@@ -44,7 +44,8 @@ _MOST_TICKS: Final = 6
 _LEAST_LABELLED: Final = 8
 #: Times that people read easily, milliseconds.
 _ROUND_MS: Final = (
-    *(step * 10.0**power for power in range(-1, 5) for step in (1, 2, 5)),
+    *(step * 10.0**power for power in range(-1, 4) for step in (1, 2, 5)),
+    *(1000.0 * step for step in (10, 20, 30)),
     *(60_000.0 * step for step in (1, 2, 5, 10, 20, 30)),
     *(3_600_000.0 * step for step in (1, 2, 5, 12)),
     *(86_400_000.0 * step * 10**power for power in range(4) for step in (1, 2, 5)),

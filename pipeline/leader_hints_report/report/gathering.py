@@ -27,7 +27,7 @@ from leader_hints_report.report.listings import Kind, Listing, Numbers, Row, Row
 from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.readiness import readiness
 from leader_hints_report.report.savings import CLIENT_VERSION, saved
-from leader_hints_report.report.upgrades import upgrade_to
+from leader_hints_report.report.upgrades import raised, upgrade_to
 from leader_hints_report.report.zones import racks, racks_a_day
 from leader_hints_report.store.folder import Store
 from leader_hints_report.tables import columns
@@ -44,7 +44,7 @@ _DIGITS: Final = 3
 
 _GB: Final = 1e9
 #: What is made of the other columns, without Spark.
-_MADE: Final = ("upgrade_to", "crossing_price", "avoidable_price")
+_MADE: Final = ("upgrade_to", "raised", "crossing_price", "avoidable_price")
 
 #: No bound.
 _ALL_DAYS: Final = Period()
@@ -122,9 +122,15 @@ def _found(tables: Tables, on_step: Callable[[str], None]) -> dict[str, Rows]:
 
 def _with_upgrades(rows: tuple[Row, ...]) -> tuple[Row, ...]:
     return tuple(
-        row | {"upgrade_to": upgrade_to(str(row["software"]), str(row["software_version"]))}
+        row | _of_client(str(row["software"]), str(row["software_version"]), str(row["uses"] or ""))
         for row in rows
     )
+
+
+def _of_client(name: str, version: str, uses: str) -> Row:
+    is_raised = raised(uses)
+    to = "" if is_raised == "yes" else upgrade_to(name, version)
+    return {"raised": is_raised, "upgrade_to": to}
 
 
 def _with_prices(rows: tuple[Row, ...], price_per_gb: float | None) -> tuple[Row, ...]:
@@ -369,6 +375,7 @@ def _clients(tables: Tables) -> DataFrame:
         .agg(
             *(F.sum(name).alias(name) for name in summed),
             F.max("longest_ms").alias("longest_ms"),
+            F.concat_ws("; ", F.array_sort(F.collect_set("uses"))).alias("uses"),
         )
         .orderBy(*_dearest(*client))
     )
@@ -396,13 +403,16 @@ def _skew(tables: Tables) -> DataFrame:
 
 
 def _journals(tables: Tables) -> DataFrame:
-    summed = ("events", "duplicates", "missing", "told")
+    summed = ("events", "duplicates", "missing")
+    # Rows of version 0.1 have the former name alone.
+    reported = F.sum(F.coalesce("reported", "told"))
     return (
         tables.table(columns.JOURNAL_RUNS.name)
         .groupBy("sidecar")
         .agg(
             F.count("*").alias("runs"),
             *(F.sum(name).alias(name) for name in summed),
+            *(reported.alias(name) for name in ("reported", "told")),
         )
         .orderBy(F.desc("missing"), F.desc("duplicates"), "sidecar")
     )

@@ -29,12 +29,13 @@ class Kind(StrEnum):
 
 
 class Column(NamedTuple):
-    """One column of a listing."""
+    """One column of a listing. ``former``: an earlier name, for programs that read it alone."""
 
     name: str
     head: str
     kind: Kind
     meaning: str
+    former: bool = False
 
 
 class Listing(NamedTuple):
@@ -44,6 +45,11 @@ class Listing(NamedTuple):
     title: str
     columns: tuple[Column, ...]
     most: int
+
+    @property
+    def shown(self) -> tuple[Column, ...]:
+        """The columns that people read."""
+        return tuple(column for column in self.columns if not column.former)
 
 
 class Rows(BaseModel):
@@ -89,6 +95,13 @@ OBSERVED: Final = "observed"
 _SOFTWARE: Final = (
     Column("software", "client", Kind.TEXT, "The client's software as it names itself."),
     Column("software_version", "version", Kind.TEXT, "The version of that software."),
+)
+_USES: Final = Column(
+    "uses",
+    "uses hints",
+    Kind.TEXT,
+    "The hints that sidecars know the client to use, or `none`, or `unknown`; several, with "
+    "semicolons between, where they differ; empty: journals do not say.",
 )
 _API: Final = Column("api", "API", Kind.TEXT, "Produce or Fetch.")
 _CLUSTER: Final = Column("cluster", "cluster", Kind.TEXT, "Kafka's id of the cluster.")
@@ -238,6 +251,14 @@ SOFTWARE: Final = Listing(
     "Cost a day by client software",
     (
         *_SOFTWARE,
+        _USES,
+        Column(
+            "raised",
+            "raised",
+            Kind.TEXT,
+            "Whether sidecars with hints on offer it the versions that have them: yes, no, or in "
+            "part, where they know it differently; empty: journals do not say.",
+        ),
         Column("clients", "client ids", Kind.COUNT, "Different client ids that met errors."),
         _EPISODES,
         Column("cannot", "could take none", Kind.COUNT, "Episodes that could take no hint."),
@@ -476,6 +497,7 @@ CLIENTS: Final = Listing(
     (
         Column("client_id", "client id", Kind.TEXT, "The client's id."),
         *_SOFTWARE,
+        _USES,
         _CLUSTER,
         _EPISODES,
         _ERRORS,
@@ -584,7 +606,14 @@ JOURNALS: Final = Listing(
         Column("events", "events", Kind.COUNT, "Different events."),
         Column("duplicates", "duplicates", Kind.COUNT, "Lines that repeat an event."),
         Column("missing", "missing", Kind.COUNT, "Numbers without an event."),
-        Column("told", "reported", Kind.COUNT, "How many of these its gap events report."),
+        Column("reported", "reported", Kind.COUNT, "How many of these its gap events report."),
+        Column(
+            "told",
+            "reported",
+            Kind.COUNT,
+            "The former name of `reported`, with the same value; deprecated.",
+            former=True,
+        ),
     ),
     100,
 )

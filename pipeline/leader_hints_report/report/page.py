@@ -101,10 +101,11 @@ _SECTIONS: Final = (
     ),
     _Section(
         "Client software",
-        "What a day costs the clients of each software and version. Would save is the forecast for "
-        "turning hints on where they are only observed; upgrade saves estimates the same for "
-        "clients whose software uses no hints, by other clients of the same cluster. Both are "
-        "explained in docs/report.md.",
+        "What a day costs the clients of each software and version. Raised: sidecars with hints on "
+        "offer it the versions that have them, since it is known to use them. Would save "
+        "is the forecast for turning hints on where they are only observed; upgrade saves "
+        "estimates the same for clients whose software uses no hints, by other clients of the "
+        "same cluster. Both are explained in docs/report.md.",
         None,
         (listings.SOFTWARE, listings.COST, listings.BEFORE_AFTER),
     ),
@@ -266,8 +267,8 @@ def _table(listing: Listing, numbers: Numbers) -> _ShownTable:
         note += " The pipeline's tables have more."
     return _ShownTable(
         listing.title,
-        tuple((c.head, c.meaning, c.kind not in _LEFT) for c in listing.columns),
-        [[show(c.kind, row[c.name]) for c in listing.columns] for row in rows[:_MOST_ROWS]],
+        tuple((c.head, c.meaning, c.kind not in _LEFT) for c in listing.shown),
+        [[show(c.kind, row[c.name]) for c in listing.shown] for row in rows[:_MOST_ROWS]],
         note.strip(),
     )
 

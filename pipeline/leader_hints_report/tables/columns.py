@@ -76,6 +76,11 @@ _PARTITION: Final = (
     Column("topic", "string", "The topic's name."),
     Column("partition", "int", "The partition's number."),
 )
+_USES: Final = Column(
+    "uses",
+    "string",
+    "The hints that the client uses, as the journal's column of that name; null: not reported.",
+)
 _WITHOUT: Final = "without a hint on the first error"
 _WITH: Final = "with a hint on the first error"
 
@@ -148,7 +153,12 @@ RECOVERIES: Final = Table(
             "boolean",
             "The hint was used: one error, and the success came from the hinted leader.",
         ),
-        Column("reason", "string", "Why the first error got no hint; null with a hint."),
+        Column(
+            "reason",
+            "string",
+            "Why the first error got no hint; null with a hint. `not_usable_by_client` also where "
+            "the client does not use the one that it got.",
+        ),
         Column(
             "settling",
             "string",
@@ -167,6 +177,7 @@ RECOVERIES: Final = Table(
         Column("sidecar_to", "string", "The sidecar of the success."),
         Column("epoch_before", "int", "The leader epoch that the client used at the first error."),
         Column("epoch", "int", "The leader epoch at the success."),
+        _USES,
     ),
 )
 INCIDENTS: Final = Table(
@@ -175,7 +186,7 @@ INCIDENTS: Final = Table(
     (
         Column("incident", "string", "Its name: cluster and time of the first move."),
         Column("kind", "string", "roll, reassignment, failure or other."),
-        Column("rule", "string", "The rule that told the kind, in words."),
+        Column("rule", "string", "The rule that determined the kind, in words."),
         Column("began", "time", "The first move."),
         Column("ended", "time", "The last move."),
         Column("seconds", "double", "From the first to the last."),
@@ -273,6 +284,7 @@ CLIENTS_WITHOUT_HINTS: Final = Table(
         Column("errors", "long", "How many errors it met."),
         Column("lost_ms", "double", "What it lost, milliseconds."),
         Column("longest_ms", "double", "The most that it lost at once, milliseconds."),
+        _USES,
     ),
 )
 CLOCK_SKEW: Final = Table(
@@ -342,9 +354,10 @@ JOURNAL_RUNS: Final = Table(
         Column("events", "long", "Different events."),
         Column("duplicates", "long", "Lines that repeat an event."),
         Column("missing", "long", "Numbers without an event, from the last of an earlier day on."),
-        Column("told", "long", "How many of the missing gap events report."),
+        Column("reported", "long", "How many of the missing gap events report."),
         Column("began", "boolean", "Its start event is there."),
         Column("stopped", "boolean", "Its stop event is there."),
+        Column("told", "long", "The former name of `reported`, with the same value; deprecated."),
     ),
 )
 

@@ -18,7 +18,10 @@ _ON_A_DAY: Final = ("day", "cluster")
 _OF_CLIENTS: Final = (*_ON_A_DAY, "software", "software_version", "api", "topic")
 _PERCENTILES: Final = {"p50": 0.5, "p95": 0.95, "p99": 0.99}
 #: Reasons that lie in the client's software alone.
-CANNOT: Final = ("version_without_field", "not_usable_by_client")
+NOT_USABLE: Final = "not_usable_by_client"
+CANNOT: Final = ("version_without_field", NOT_USABLE)
+#: The reason of a follower's fetch.
+REPLICA: Final = "replica"
 #: In place of a reason: a hint was only counted.
 OBSERVED: Final = "observed"
 
@@ -80,6 +83,7 @@ def clients_without_hints(recoveries: DataFrame) -> DataFrame:
             F.sum("errors").alias("errors"),
             F.sum("lost_ms").alias("lost_ms"),
             F.max("lost_ms").alias("longest_ms"),
+            F.max("uses").alias("uses"),
         )
     )
     # Equal losses are ranked by name, so that a second run has the same result.

@@ -36,6 +36,7 @@ from leader_hints_report.tables.racks import rack_reads
 from leader_hints_report.tables.recoveries import errors_in_order, recoveries
 from leader_hints_report.tables.routes import completed, learned_later
 from leader_hints_report.tables.skew import clock_skew, corrections
+from leader_hints_report.tables.uses import client_uses, with_uses
 
 
 @contextmanager
@@ -67,7 +68,9 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
         skew = seen.transform(clock_skew, encounters).transform(keep)
         right = skew.transform(corrections)
         moves = seen.transform(corrected, right).transform(named).transform(keep)
-        errors = encounters.transform(errors_in_order, right).transform(keep)
+        uses = of_part(REST).transform(client_uses)
+        errors = encounters.transform(with_uses, uses).transform(errors_in_order, right)
+        errors = errors.transform(keep)
         episodes = errors.transform(recoveries)
         yield {
             "recoveries": episodes,

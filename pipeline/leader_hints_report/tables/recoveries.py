@@ -37,7 +37,7 @@ _ORDER: Final = (*_PLACE, "at", "success", "run", "seq")
 #: A row's columns besides its key.
 _PAYLOAD: Final = (
     *("sidecar", "node", "hinted", "observed", "reason", "settling", "hold_ms", "leader", "epoch"),
-    *("epoch_before", "software", "software_version", "day"),
+    *("epoch_before", "software", "software_version", "uses", "day"),
 )
 
 
@@ -234,6 +234,7 @@ def _episode() -> Column:
         "sidecar_to": F.when(success, ended["sidecar"]),
         "epoch_before": began["epoch_before"],
         "epoch": F.when(success, ended["epoch"]),
+        "uses": began["uses"],
         "day": day_of(F.timestamp_micros(first["at"])),
     }
     return F.struct(*(columns[name].alias(name) for name in RECOVERIES.schema.fieldNames()))

@@ -13,14 +13,15 @@ from leader_hints_report.generator.generation import generate
 from leader_hints_report.journal.format import COLUMNS
 from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.readiness import readiness
+from leader_hints_report.tables.hints import CANNOT
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
 
 _MOVE = ["cluster", "topic", "partition", "epoch", "leader", "leader_before", "moved", "sidecars"]
 _RECOVERY = [
     "cluster", "client_id", "software", "software_version", "api", "topic", "partition", "epoch",
-    "errors", "hinted", "would_hint", "would_hints", "observed", "reason", "settling", "node_from",
-    "node_to",
+    "errors", "hinted", "would_hint", "would_hints", "observed", "reason", "settling", "uses",
+    "node_from", "node_to",
 ]  # fmt: skip
 
 _READ = [
@@ -29,7 +30,7 @@ _READ = [
 ]  # fmt: skip
 
 #: Of these no table is made.
-_UNREAD = {"address", "uses", "action", "hint", "recovery_ms"}
+_UNREAD = {"address", "action", "hint", "recovery_ms"}
 
 
 def _answers(spark: SparkSession, made: Made, name: str) -> DataFrame:
@@ -110,7 +111,7 @@ def test_journals_are_whole_but_for_what_was_reported(made: Made) -> None:
     twice = sum(row["duplicates"] for row in rows)
     assert sum(row["events"] for row in rows) + twice == made.taken.events
     assert sum(row["missing"] for row in rows) >= 0
-    assert sum(row["told"] for row in rows) == 7 * FLEET.sidecars
+    assert sum(row["reported"] for row in rows) == 7 * FLEET.sidecars
     assert {row["sidecar"] for row in rows if row["stopped"]} == {
         f"sidecar-000-{n}" for n in range(6)
     }
@@ -139,7 +140,8 @@ def test_hints_sum_up_to_what_clients_met(made: Made) -> None:
     assert would_give > sum(row["would_hint"] for row in met) > 0
     assert sum(row["episodes"] for row in told) == len(met)
     assert sum(row["episodes"] for row in missed) == sum(not row["hinted"] for row in met)
-    cannot = [row for row in met if row["reason"] == "version_without_field"]
+    cannot = [row for row in met if row["reason"] in CANNOT]
+    assert {row["reason"] for row in cannot} == set(CANNOT)
     assert sum(row["lost_ms"] for row in without) == pytest.approx(
         sum(row["recovery_ms"] for row in cannot)
     )

@@ -30,7 +30,8 @@ _COST: dict[str, Value] = {
 
 
 def _software(name: str, version: str, **more: Value) -> Row:
-    none = {"cannot": 0, "gain_day_ms": None, "upgrade_day_ms": None, "upgrade_to": ""}
+    none: dict[str, Value] = {"cannot": 0, "gain_day_ms": None, "upgrade_day_ms": None}
+    none |= {"upgrade_to": "", "uses": "", "raised": ""}
     return row(listings.SOFTWARE, software=name, software_version=version, **(none | more))
 
 
@@ -208,6 +209,17 @@ def test_software_that_uses_hints_needs_no_upgrade_for_newer_versions_of_the_pro
     (step,) = told.steps
     assert "so 7 episodes in old versions of the protocol may come on top." in step.why
     assert told.costs[0].gain == "in newer versions of the protocol: 2 s"
+
+
+def test_sidecars_know_better_which_clients_use_hints() -> None:
+    """By their setting clients."""
+    own = _software("my-service", "1", cannot=7, raised="yes")
+    removed = _software("apache-kafka-java", "3.9.1", cannot=7, raised="no")
+    costs = _advise(software=[own, removed]).costs
+    assert [cost.gain for cost in costs] == [
+        "in newer versions of the protocol: not known",
+        "if it used hints: not known",
+    ]
 
 
 def test_hints_that_would_save_nothing_are_not_advised() -> None:

@@ -100,6 +100,7 @@ def test_the_trend_names_what_each_day_lost() -> None:
     assert drawing is not None
     names = {"with a hint", "only observed", "missed", "could take none"}
     assert {"1.17 min", "3.5 min"} | names <= set(_texts(drawing.wide))
+    assert {"1 min", "2 min", "3 min"} <= set(_texts(drawing.narrow))
 
 
 def test_brokers_that_cost_nothing_are_not_drawn() -> None:

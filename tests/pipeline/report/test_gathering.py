@@ -256,6 +256,46 @@ def _mean_and_variance(sample: list[tuple[int, float]]) -> tuple[float, float]:
     return mean, sum(x * x for x in off.values()) * groups / (groups - 1) / len(sample) ** 2
 
 
+def test_gaps_that_an_earlier_version_stored_under_another_name_count(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    earlier = {"sidecar": "a", "run": "1", "told": 3}
+    now = {"sidecar": "a", "run": "2", "told": 2, "reported": 2}
+    write(columns.JOURNAL_RUNS, [earlier, now])
+    (row,) = _gather(spark, tmp_path).rows(listings.JOURNALS)
+    assert (row["runs"], row["reported"], row["told"]) == (2, 5, 5)
+
+
+def test_clients_and_which_of_them_are_raised(
+    spark: SparkSession, tmp_path: Path, write: _Write
+) -> None:
+    uses = {
+        "apache-kafka-java": ("fetch,produce", "fetch,produce"),
+        "my-service": ("unknown", "fetch,produce"),
+        "sarama": ("unknown", None),
+        "other": (None,),
+    }
+    write(
+        columns.RECOVERIES,
+        [
+            _recovery(5.0, hinted=False, software=name, uses=one, first_error=_BEGAN)
+            for name, all_ in uses.items()
+            for one in all_
+        ],
+    )
+    client = {"client_id": "x", "software": "sarama", "lost_ms": 1.0}
+    write(columns.CLIENTS_WITHOUT_HINTS, [client | {"uses": one} for one in ("none", None)])
+    found = _gather(spark, tmp_path)
+    told = {row["software"]: (row["uses"], row["raised"]) for row in found.rows(listings.SOFTWARE)}
+    assert told == {
+        "apache-kafka-java": ("fetch,produce", "yes"),
+        "my-service": ("fetch,produce; unknown", "in part"),
+        "sarama": ("unknown", "no"),
+        "other": ("", ""),
+    }
+    assert [row["uses"] for row in found.rows(listings.CLIENTS)] == ["none"]
+
+
 def test_moves_incidents_hours_and_more_clients_than_a_listing_takes(
     spark: SparkSession, tmp_path: Path, write: _Write
 ) -> None:

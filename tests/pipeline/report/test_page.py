@@ -11,7 +11,7 @@ from leader_hints_report.kip951.document import make_document
 from leader_hints_report.report import listings
 from leader_hints_report.report.listings import Kind, Numbers, Rows
 from leader_hints_report.report.page import make_page
-from tests.harness.browser import dom_of
+from tests.harness.browser import Browser, dom_of
 from tests.pipeline.report.samples import make_fleet, make_numbers, row
 
 _HOSTILE = (
@@ -168,6 +168,15 @@ def test_no_more_rows_than_a_person_reads() -> None:
     assert "The pipeline's tables have more." in page.replace("&#39;", "'")
 
 
+def test_former_names_of_columns_are_in_the_files_alone(page: str) -> None:
+    (former,) = [
+        column.name for listing in listings.LISTINGS for column in listing.columns if column.former
+    ]
+    assert former == "told"
+    assert "Numbers without an event" in page
+    assert "The former name" not in page
+
+
 def test_the_same_numbers_give_the_same_page() -> None:
     rows = {"coverage": [row(listings.COVERAGE)], "incidents": [row(listings.INCIDENTS)]}
     first, second = (make_page(make_numbers(**rows), make_document(None)) for _ in range(2))
@@ -181,3 +190,19 @@ def test_a_browser_opens_it_and_runs_nothing(hostile_page: str, tmp_path: Path) 
     assert _Seen(dom).tags.isdisjoint({"script", "img"})
     assert dom.count("<svg ") == 2 * 7
     assert dom.rstrip().endswith("</html>")
+
+
+def test_nothing_is_cut_off_on_screens_and_phones_light_and_dark(
+    page: str, hostile_page: str, tmp_path: Path
+) -> None:
+    with Browser(tmp_path / "chromium") as browser:
+        for name, text in (("page", page), ("hostile", hostile_page)):
+            file = tmp_path / f"{name}.html"
+            file.write_text(text, "utf-8")
+            for width in (1280, 400):
+                light, dark = (
+                    browser.view(file.as_uri(), width, dark=dark) for dark in (False, True)
+                )
+                for view in (light, dark):
+                    assert (view.console, view.faults) == ([], []), (name, width)
+                assert light.picture != dark.picture

@@ -2,7 +2,7 @@
 
 import pytest
 
-from leader_hints_report.report.upgrades import ON_FETCH_ALONE, upgrade_to, uses_hints
+from leader_hints_report.report.upgrades import ON_FETCH_ALONE, raised, upgrade_to, uses_hints
 
 
 @pytest.mark.parametrize(
@@ -26,6 +26,20 @@ from leader_hints_report.report.upgrades import ON_FETCH_ALONE, upgrade_to, uses
 def test_the_version_to_upgrade_to(software: str, version: str, to: str, *, uses: bool) -> None:
     assert upgrade_to(software, version) == to
     assert uses_hints(software, version) == uses
+
+
+@pytest.mark.parametrize(
+    ("uses", "words"),
+    [
+        ("", ""),
+        ("none", "no"),
+        ("none; unknown", "no"),
+        ("fetch_without_endpoints", "yes"),
+        ("fetch,produce; unknown", "in part"),
+    ],
+)
+def test_clients_that_are_raised(uses: str, words: str) -> None:
+    assert raised(uses) == words
 
 
 def test_software_that_gains_on_fetch_alone() -> None:

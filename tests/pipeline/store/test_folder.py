@@ -201,7 +201,7 @@ def test_a_folder_of_an_earlier_version_is_read_as_it_is(
     (out / "batches" / f"{batch.id}.json").write_text(json.dumps(earlier))
     # Also where nobody has opened it yet.
     assert Store(spark, str(out)).batches == [batch]
-    assert run(spark, str(whole / "journal"), str(out)) == (0, 0, 0, [])
+    assert run(spark, str(whole / "journal"), str(out)) == (0, 0, 0, [], 0)
     assert rows_of(out) == rows_of(whole / "out")
     assert Store(spark, str(out)).batches == [batch]
     # The earlier version reads all that is there now, and ends before it removes any event.
