@@ -45,6 +45,8 @@ _POLL_MS = 4000
 #: Clients of the storm, each with as many partitions of one topic.
 CLIENTS = 200
 _EACH_CLIENT = _OWN_TOPICS * _EACH_TOPIC // CLIENTS
+#: The versions of the fake broker.
+_AS_THE_BROKER = {FETCH: 15, PRODUCE: 9}
 #: Seconds within which each half of the brokers learns of the moves.
 _ODD_HEAR = 0.02
 _EVEN_HEAR = 0.04
@@ -53,6 +55,9 @@ _BACK_OFF = 0.1
 _PATIENCE = 5.0
 #: Seconds between two looks at the proxy.
 _LOOK = 0.05
+_SETTLED = re.compile(
+    r'^leader_hints_errors_settled_total\{.*outcome="(\w+)".*\} (\S+)$', re.MULTILINE
+)
 _MISSED = re.compile(r'^leader_hints_hints_missed_total\{.*reason="(\w+)".*\} (\S+)$', re.MULTILINE)
 
 
@@ -78,10 +83,11 @@ class Storm:
     """What came of a storm.
 
     ``hinted``: partitions that got their hint, ``late``: not at their first error, ``wrong``: with
-    another leader than the new one. ``waits``: milliseconds from the request to the response of
-    each response with errors. ``longest_hold``: milliseconds, as the proxy has it. ``seconds``:
-    until all clients had their first answer. ``cpu``: seconds of the proxy. ``missed``: by reason,
-    as the proxy counts them.
+    another leader than the new one; all 0 of clients without hints. ``waits``: milliseconds from
+    the request to the response of each response with errors. ``longest_hold``: milliseconds, as the
+    proxy has it. ``seconds``: until all clients had their first answer. ``cpu``: seconds of the
+    proxy. ``missed``: by reason, as the proxy counts them; ``settled``: by what came of errors that
+    wait to be settled.
     """
 
     moved: int = _OWN_TOPICS * _EACH_TOPIC
@@ -92,6 +98,7 @@ class Storm:
     waits: list[float] = field(default_factory=list)
     steps: dict[str, float] = field(default_factory=dict)
     missed: dict[str, int] = field(default_factory=dict)
+    settled: dict[str, int] = field(default_factory=dict)
     traffic: Traffic = field(default_factory=Traffic)
     seconds: float = 0.0
     cpu: float = 0.0
@@ -135,7 +142,9 @@ def view_bytes(of: Layout) -> int:
 class _Proxy:
     """A proxy before broker 1 of a fake cluster, whose steps are timed."""
 
-    def __init__(self, cluster: FakeCluster, folder: Path, **subscription: int) -> None:
+    def __init__(
+        self, cluster: FakeCluster, folder: Path, *, settle: bool = False, **subscription: int
+    ) -> None:
         self.listen, self.admin = free_ports(2)
         cluster.advertised[1] = self.listen
         settings = {
@@ -144,6 +153,7 @@ class _Proxy:
             ],
             "admin": f"{HOST}:{self.admin}",
             "subscription": subscription,
+            "hold": {"settle": settle},
         }
         self._file = folder / "steps.json"
         self._argv = [sys.executable, "-m", "bench.stepped", str(self._file), json.dumps(settings)]
@@ -185,12 +195,12 @@ class _Proxy:
         lines = (await self.get("/metrics")).splitlines()
         return sum(float(line.split()[-1]) for line in lines if line.startswith(name))
 
-    async def missed(self) -> dict[str, int]:
-        """Return how many errors went without a hint, by reason."""
-        missed: Counter[str] = Counter()
-        for reason, count in _MISSED.findall(await self.get("/metrics")):
-            missed[reason] += int(float(count))
-        return {reason: count for reason, count in missed.items() if count}
+    async def counted(self, series: re.Pattern[str]) -> dict[str, int]:
+        """Return how many errors a metric counts, by its label."""
+        counted: Counter[str] = Counter()
+        for label, count in series.findall(await self.get("/metrics")):
+            counted[label] += int(float(count))
+        return {label: count for label, count in counted.items() if count}
 
     async def knows(self, partitions: int) -> None:
         """Wait until it knows so many."""
@@ -273,8 +283,11 @@ def _peak(pid: int) -> int:
     return int(kilobytes) * 1024
 
 
-async def measure_storm(partitions: int, brokers: int) -> Storm:
-    """Move all that broker 1 leads at once, under clients that produce to it and fetch from it."""
+async def measure_storm(partitions: int, brokers: int, *, settle: bool) -> Storm:
+    """Move all that broker 1 leads at once, under clients that produce to it and fetch from it.
+
+    ``settle``: they use no hints, and their errors wait until all brokers name the new leaders.
+    """
     before = layout(partitions, brokers)
     after = moved(before, brokers)
     # Whatever can be made before is: clients and brokers share a process, and what one of them is
@@ -282,10 +295,10 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
     for layout_of in (before, after):
         assert layout_of.shown
     cluster, storm = FakeCluster(brokers, before), Storm()
-    clients = [_Client(number, before) for number in range(CLIENTS)]
+    clients = [_Client(number, before, hints=not settle) for number in range(CLIENTS)]
     cluster.answers = {client.name: client.refusal() for client in clients}
     with tempfile.TemporaryDirectory(prefix="leader-hints-control-") as folder:
-        proxy = _Proxy(cluster, Path(folder), poll_interval_ms=3_600_000)
+        proxy = _Proxy(cluster, Path(folder), settle=settle, poll_interval_ms=3_600_000)
         async with trio.open_nursery() as nursery:
             await nursery.start(cluster.run)
             with proxy.running(), trio.fail_after(120):
@@ -306,7 +319,8 @@ async def measure_storm(partitions: int, brokers: int) -> Storm:
                 storm.seconds = answered.over_at - began
                 storm.cpu = cpu_seconds(proxy.pid) - cpu
                 storm.steps = await proxy.steps()
-                storm.missed = await proxy.missed()
+                storm.missed = await proxy.counted(_MISSED)
+                storm.settled = await proxy.counted(_SETTLED)
                 storm.longest_hold = storm.steps.pop(HOLD, 0.0)
                 nursery.cancel_scope.cancel()
     return storm
@@ -335,16 +349,20 @@ class _Countdown:
 
 
 class _Client:
-    """A Java client that works on some partitions of one topic: it produces, or it fetches."""
+    """A Java client that works on some partitions of one topic: it produces, or it fetches.
 
-    def __init__(self, number: int, before: Layout) -> None:
+    ``hints``: it uses them, as from 3.7 on.
+    """
+
+    def __init__(self, number: int, before: Layout, *, hints: bool) -> None:
         self.name = f"client-{number}"
         topic, first = divmod(number * _EACH_CLIENT, _EACH_TOPIC)
         self._topic = f"own-{topic:05}"
         self._id = before.ids[self._topic]
         self._partitions = {*range(first, first + _EACH_CLIENT)}
         self._key = FETCH if number % 2 else PRODUCE
-        self._version = {FETCH: 16, PRODUCE: 10}[self._key]
+        self._software = "3.9.1" if hints else "3.6.2"
+        self._version = ({FETCH: 16, PRODUCE: 10} if hints else _AS_THE_BROKER)[self._key]
         self._stream: trio.SocketStream | None = None
         self._asks = b""
 
@@ -352,14 +370,16 @@ class _Client:
         """The broker's answer when it leads none of them any more."""
         errors = dict.fromkeys(sorted(self._partitions), NOT_LEADER)
         if self._key == PRODUCE:
-            return samples.produce_answer(9, 0, errors, topic=self._topic)
-        return samples.fetch_answer(15, 0, [(self._id, p, e, b"") for p, e in errors.items()])
+            return samples.produce_answer(_AS_THE_BROKER[PRODUCE], 0, errors, topic=self._topic)
+        return samples.fetch_answer(
+            _AS_THE_BROKER[FETCH], 0, [(self._id, p, e, b"") for p, e in errors.items()]
+        )
 
     async def join(self, port: int) -> None:
         """Connect, and say who this is."""
         self._stream = await trio.open_tcp_stream(HOST, port)
         self._asks = self._request()
-        await self._ask(api_versions_request(1))
+        await self._ask(api_versions_request(1, self._software))
 
     async def storm(self, after: Layout, storm: Storm, answered: "_Countdown") -> None:
         """Ask until each partition has its hint; look at answers when all have their first one."""
@@ -372,6 +392,9 @@ class _Client:
             if not late:
                 await answered.one_more()
                 end = trio.current_time() + _PATIENCE
+            if self._version == _AS_THE_BROKER[self._key]:
+                # It learns the new leaders by Metadata, and does not come back.
+                return
             # The fake broker always refuses all of them: what has its hint is not looked at again.
             for partition, leader in _hints(self._key, self._version, answer):
                 if partition in self._partitions and leader >= 0:
@@ -389,12 +412,12 @@ class _Client:
             asked: dict[tuple[Topic, int], int] = {
                 (self._id, partition): _EPOCH for partition in sorted(self._partitions)
             }
-            return samples.fetch_request(16, 2, asked, client_id=self.name)
-        topic = element(request_type(PRODUCE, 10), "topic_data")
+            return samples.fetch_request(self._version, 2, asked, client_id=self.name)
+        topic = element(request_type(PRODUCE, self._version), "topic_data")
         data = element(topic, "partition_data")
         return samples.request(
             PRODUCE,
-            10,
+            self._version,
             2,
             self.name,
             acks=1,
@@ -435,6 +458,6 @@ def polls(partitions: int, brokers: int, count: int) -> Polls:
     return trio.run(partial(measure_polls, partitions, brokers, count))
 
 
-def storm(partitions: int, brokers: int) -> Storm:
+def storm(partitions: int, brokers: int, *, settle: bool = False) -> Storm:
     """See :func:`measure_storm`."""
-    return trio.run(partial(measure_storm, partitions, brokers))
+    return trio.run(partial(measure_storm, partitions, brokers, settle=settle))

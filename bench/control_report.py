@@ -1,7 +1,7 @@
 """``python -m bench control``: the control plane at scale, written to docs/benchmarks.md."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -25,9 +25,15 @@ _MOST_POLL, _MOST_STEP, _MOST_VIEW, _MOST_SIDECARS = 1.0, 20.0, 60 * _MB, 0.02
 #: Milliseconds of a step while leaders move.
 _MOST_STEP_OF_STORM = 10.0
 _MOST_SLICE = 2000
+#: Storms of clients without hints, among the samples.
+_SETTLED = "settled storm"
+#: What may be measured by itself.
+_PARTS = ("polls", "storms", "settled", "sidecars")
 
 
 @click.command("control")
+@click.option("--part", "parts", multiple=True, type=click.Choice(_PARTS),
+              help="Only this part, and keep the other samples; may be repeated.")  # fmt: skip
 @click.option("--polls", default=11, show_default=True, help="Polls, one in five asks for all.")
 @click.option("--partitions", default=PARTITIONS, show_default=True, help="Of the fake cluster.")
 @click.option("--storms", default=7, show_default=True, help="Each with a proxy of its own.")
@@ -36,6 +42,7 @@ _MOST_SLICE = 2000
 @from_samples_option
 @click.option("--write/--no-write", default=True, help="Write page and samples.")
 def main(
+    parts: Sequence[str],
     polls: int,
     partitions: int,
     storms: int,
@@ -46,15 +53,15 @@ def main(
 ) -> None:
     """Poll a large cluster, move thousands of leaders at once, and poll a real cluster from many
     sidecars. Ends with 1 where a target is missed."""
-    if from_samples:
-        samples = Samples.read("control")
-    else:
-        samples = _measured(polls, partitions, storms, count, seconds)
+    samples = Samples.read("control") if from_samples or parts else Samples()
+    if not from_samples:
+        _measure(samples, parts or _PARTS, polls, partitions, storms, count, seconds)
     of = samples.setup(_Setup)
     polled = samples.get(Polls, "polls", "proxy")
     of_storms = [*samples.all(Storm, "storm").values()]
+    of_settled = [*samples.all(Storm, _SETTLED).values()]
     verdicts = [*_judge_polls(polled), *_judge_storms(of_storms)]
-    parts = [
+    texts = [
         f"{of.partitions} partitions, {BROKERS} brokers, one of which is behind the proxy:",
         _poll_table(polled),
         "The longest step of each task, milliseconds of CPU:",
@@ -62,16 +69,24 @@ def main(
         f"{len(of_storms)} storms: {of_storms[0].moved} partitions of one broker move at once, "
         f"under {control.CLIENTS} clients:",
         _storm_table(of_storms),
+        _outcomes("Errors without a hint", (storm.missed for storm in of_storms)),
     ]
+    if of_settled:
+        verdicts += _judge_settled(of_settled)
+        texts += [
+            f"{len(of_settled)} storms, under clients that use no hints, with `hold.settle: true`:",
+            _storm_table(of_settled),
+            _outcomes("Errors that wait", (storm.settled for storm in of_settled)),
+        ]
     if of.sidecars:
         cost = samples.get(SidecarCost, "sidecars", "brokers")
         verdicts.append(_judge_sidecars(cost))
-        parts += [
+        texts += [
             f"{cost.sidecars} sidecars that poll 3 real brokers (3.6.2) with {cost.partitions} "
             "partitions of one replica each:",
             _sidecar_table(cost),
         ]
-    text = "\n\n".join([*parts, target_table(verdicts)])
+    text = "\n\n".join([*texts, target_table(verdicts)])
     finish(_PAGE, "control", text, samples, verdicts, write=write)
 
 
@@ -81,18 +96,31 @@ class _Setup:
     sidecars: int
 
 
-def _measured(polls: int, partitions: int, storms: int, count: int, seconds: float) -> Samples:
-    missing = maven.missing_tools() if count else None
+def _measure(
+    samples: Samples,
+    parts: Sequence[str],
+    polls: int,
+    partitions: int,
+    storms: int,
+    count: int,
+    seconds: float,
+) -> None:
+    sidecars_too = count and "sidecars" in parts
+    missing = maven.missing_tools() if sidecars_too else None
     if missing is not None:
         raise click.ClickException(missing)
-    samples = Samples()
-    samples.add_setup(_Setup(partitions, count))
-    samples.add("polls", "proxy", control.polls(partitions, BROKERS, polls))
-    for number in range(1, storms + 1):
-        samples.add("storm", f"proxy {number}", control.storm(partitions, BROKERS))
-    if count:
+    if "polls" in parts:
+        samples.add_setup(_Setup(partitions, count))
+        samples.add("polls", "proxy", control.polls(partitions, BROKERS, polls))
+    for part, comparison in (("storms", "storm"), ("settled", _SETTLED)):
+        if part not in parts:
+            continue
+        samples.forget(comparison)
+        for number in range(1, storms + 1):
+            storm = control.storm(partitions, BROKERS, settle=comparison == _SETTLED)
+            samples.add(comparison, f"proxy {number}", storm)
+    if sidecars_too:
         samples.add("sidecars", "brokers", sidecars.measure(count, 9000, seconds))
-    return samples
 
 
 def _judge_polls(polled: Polls) -> list[Verdict]:
@@ -123,11 +151,9 @@ def _judge_polls(polled: Polls) -> list[Verdict]:
 
 def _judge_storms(storms: Sequence[Storm]) -> list[Verdict]:
     """Judge by the worst of them, and show each."""
-    bound, moved = HoldSettings().deadline_ms, storms[0].moved
+    moved = storms[0].moved
     at_once = [storm.hinted - storm.late for storm in storms]
     wrong = sum(storm.wrong for storm in storms)
-    holds = [storm.longest_hold for storm in storms]
-    steps = [max(storm.steps.values()) for storm in storms]
     return [
         (
             "partitions with a hint at their first error",
@@ -136,14 +162,37 @@ def _judge_storms(storms: Sequence[Storm]) -> list[Verdict]:
             min(at_once) == moved,
         ),
         ("wrong hints in the storms", str(wrong), "0", wrong == 0),
+        *_judge_bounds(storms, "the storms"),
+    ]
+
+
+def _judge_settled(storms: Sequence[Storm]) -> list[Verdict]:
+    where = "the storms without hints"
+    moved, reported = storms[0].moved, [sum(storm.settled.values()) for storm in storms]
+    return [
         (
-            "longest hold in the storms",
+            f"errors that wait and are reported, in {where}",
+            f"{', '.join(map(str, reported))} of {moved}",
+            "all",
+            {*reported} == {moved},
+        ),
+        *_judge_bounds(storms, where),
+    ]
+
+
+def _judge_bounds(storms: Sequence[Storm], where: str) -> list[Verdict]:
+    bound = HoldSettings().deadline_ms
+    holds = [storm.longest_hold for storm in storms]
+    steps = [max(storm.steps.values()) for storm in storms]
+    return [
+        (
+            f"longest hold in {where}",
             f"{', '.join(f'{hold:.0f}' for hold in holds)} ms",
             f"at most {bound} ms",
             max(holds) <= bound,
         ),
         (
-            "longest step in the storms",
+            f"longest step in {where}",
             f"{', '.join(f'{step:.1f}' for step in steps)} ms",
             f"at most {_MOST_STEP_OF_STORM:g} ms",
             max(steps) <= _MOST_STEP_OF_STORM,
@@ -186,9 +235,6 @@ def _steps_table(steps: Mapping[str, Mapping[str, float]]) -> str:
 
 
 def _storm_table(storms: Sequence[Storm]) -> str:
-    missed: Counter[str] = Counter()
-    for storm in storms:
-        missed.update(storm.missed)
     figures: Mapping[str, Callable[[Storm], float]] = {
         "CPU of the proxy, ms": lambda storm: storm.cpu * 1000,
         "until all clients had their first answer, ms": lambda storm: storm.seconds * 1000,
@@ -207,8 +253,15 @@ def _storm_table(storms: Sequence[Storm]) -> str:
     for name, figure in figures.items():
         of = [figure(storm) for storm in storms]
         rows.append([name, f"{median(of):.0f}", f"{max(of):.0f}"])
-    reasons = ", ".join(f"{reason} {count}" for reason, count in sorted(missed.items())) or "none"
-    return f"{table(['storm', 'median', 'most'], rows)}\n\nErrors without a hint: {reasons}."
+    return table(["storm", "median", "most"], rows)
+
+
+def _outcomes(what: str, of_storms: Iterable[Mapping[str, int]]) -> str:
+    """Return a sentence with the sums of all storms."""
+    sums: Counter[str] = Counter()
+    for counted in of_storms:
+        sums.update(counted)
+    return f"{what}: {', '.join(f'{name} {n}' for name, n in sorted(sums.items())) or 'none'}."
 
 
 def _sidecar_table(cost: SidecarCost) -> str:

@@ -49,6 +49,10 @@ class Samples:
             for path, value in _flat("", record)
         ]
 
+    def forget(self, comparison: str) -> None:
+        """Drop the records of a comparison, which is measured again with other arms perhaps."""
+        self._rows = {key: rows for key, rows in self._rows.items() if key[0] != comparison}
+
     def get(self, kind: type[_Record], comparison: str, arm: str) -> _Record:
         """Return a record as it was kept.
 

@@ -1,11 +1,13 @@
 """``python -m bench settle``: stalls of clients without hints, errors settled and passed on."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from statistics import mean, median
 
 import click
 
+from bench.learning import Floor, floor_of
 from bench.measured_clients import WITHOUT_HINTS
 from bench.report import Verdict, finish, table, target_table
 from bench.samples import FOLDER, Samples, from_samples_option
@@ -13,6 +15,7 @@ from bench.stall import Arm, Sample
 from bench.stall_report import Setup, run
 from bench.statistics import quantile, ratio_interval
 from tests.harness import maven
+from tests.harness.cluster import RealCluster
 
 BROKERS = ("2.4.1", "2.8.2", "3.6.2")
 SETTLED, PASSED_ON = "settled", "passed on"
@@ -26,13 +29,17 @@ _KINDS = ("produce", "consume")
 
 @dataclass(frozen=True)
 class Pair:
-    """A client in front of a broker, and the samples of both arms."""
+    """A client in front of a broker, and the samples of both arms.
+
+    ``floors``: what the moves of each arm cost at least; none where no broker's log says so.
+    """
 
     client: str
     broker: str
     setup: Setup
     settled: Sample
     passed_on: Sample
+    floors: Mapping[str, Floor]
 
     @property
     def name(self) -> str:
@@ -73,7 +80,10 @@ def main(
                     samples.write("settle")
     pairs = list(_pairs(samples))
     verdicts = judge(pairs)
-    text = "\n\n".join([_stall_table(pairs), _error_table(pairs), target_table(verdicts)])
+    parts = [_stall_table(pairs), _error_table(pairs), target_table(verdicts)]
+    if any(pair.floors for pair in pairs):
+        parts.insert(1, _floor_table(pairs))
+    text = "\n\n".join(parts)
     page = maven.ROOT / "docs" / "benchmarks.md"
     finish(page, "settle", text, samples, verdicts, write=write)
 
@@ -85,11 +95,22 @@ def arms(broker: str) -> tuple[Arm, Arm]:
 
 
 def _measure(samples: Samples, client: str, broker: str, setup: Setup) -> None:
-    pools = run(arms(broker), setup.rounds, setup.moves, client=WITHOUT_HINTS[client])
+    floors = {arm: Floor() for arm in arms(broker)}
+
+    def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
+        floors[arm].add(floor_of(cluster, topic))
+
+    pools = run(arms(broker), setup.rounds, setup.moves, client=WITHOUT_HINTS[client], after=after)
     name = f"{client}, {broker}"
     samples.add(name, "setup", setup)
     for arm, sample in pools.items():
         samples.add(name, arm.label, sample)
+        if floors[arm].produce:
+            samples.add(_floor_name(name), arm.label, floors[arm])
+
+
+def _floor_name(pair: str) -> str:
+    return f"{pair}, floor"
 
 
 def _pairs(samples: Samples) -> Iterator[Pair]:
@@ -104,6 +125,7 @@ def _pairs(samples: Samples) -> Iterator[Pair]:
                     samples.get(Setup, name, "setup"),
                     samples.get(Sample, name, SETTLED),
                     samples.get(Sample, name, PASSED_ON),
+                    samples.all(Floor, _floor_name(name)),
                 )
 
 
@@ -167,6 +189,18 @@ def _stall_table(pairs: Sequence[Pair]) -> str:
                     f"{low:.2f} to {high:.2f}",
                 ]
             )
+    return table(head, rows)
+
+
+def _floor_table(pairs: Sequence[Pair]) -> str:
+    head = ["nobody can be served, ms", "moves", SETTLED, "p90", "moves", PASSED_ON, "p90"]
+    rows = []
+    for pair in pairs:
+        for kind in _KINDS:
+            found = [getattr(pair.floors.get(arm, Floor()), kind) for arm in (SETTLED, PASSED_ON)]
+            if all(found):
+                figures = ((str(len(of)), f"{median(of):.0f}", f"{_p90(of):.0f}") for of in found)
+                rows.append([f"{kind}, {pair.name}", *chain.from_iterable(figures)])
     return table(head, rows)
 
 

@@ -73,6 +73,15 @@ def test_records_are_read_as_they_were_added(
     assert file.read_bytes() == before
 
 
+def test_what_is_measured_again_keeps_none_of_its_former_arms() -> None:
+    samples = Samples()
+    for comparison, arm in (("storm", "1"), ("storm", "2"), ("polls", "1")):
+        samples.add(comparison, arm, Sample(given=1))
+    samples.forget("storm")
+    assert samples.all(Sample, "storm") == {}
+    assert [*samples.all(Sample, "polls")] == ["1"]
+
+
 def test_samples_that_are_missing_are_named(tmp_path: Path) -> None:
     with pytest.raises(click.ClickException, match=r"some\.csv\.gz does not exist"):
         Samples.read("some", tmp_path)

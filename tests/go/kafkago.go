@@ -22,6 +22,14 @@ func produceKafkaGo(until context.Context, id string, options options) error {
 	if options["prop.acks"] == "1" {
 		acks = kafka.RequireOne
 	}
+	transport := &kafka.Transport{ClientID: options["prop.client.id"]}
+	if age := options["prop.metadata.max.age.ms"]; age != "" {
+		lasts, err := time.ParseDuration(age + "ms")
+		if err != nil {
+			return err
+		}
+		transport.MetadataTTL = lasts
+	}
 	writer := &kafka.Writer{
 		Addr:         kafka.TCP(strings.Split(options["prop.bootstrap.servers"], ",")...),
 		Topic:        options["topic"],
@@ -31,7 +39,7 @@ func produceKafkaGo(until context.Context, id string, options options) error {
 		// By default it gathers records for a second.
 		BatchTimeout: time.Millisecond,
 		Async:        true,
-		Transport:    &kafka.Transport{ClientID: options["prop.client.id"]},
+		Transport:    transport,
 		Completion: func(messages []kafka.Message, err error) {
 			for _, message := range messages {
 				record := message.WriterData.(sent)

@@ -129,9 +129,9 @@ def fetch_response_by_name(correlation: int) -> bytes:
     return response(FETCH, 12, correlation, struct.pack(">ihi", 0, 0, 0) + array([]) + _TAGS)
 
 
-def api_versions_request(correlation: int) -> bytes:
-    """An ApiVersions request v3 of a Java client."""
-    body = text("apache-kafka-java") + text("3.9.1") + _TAGS
+def api_versions_request(correlation: int, version: str = "3.9.1") -> bytes:
+    """An ApiVersions request v3 of a Java client of ``version``."""
+    body = text("apache-kafka-java") + text(version) + _TAGS
     return request(API_VERSIONS, 3, correlation, body)
 
 

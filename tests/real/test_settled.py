@@ -20,10 +20,12 @@ from tests.harness.clients import (
     ProducerSpec,
 )
 from tests.harness.cluster import RealCluster
+from tests.harness.franz_go import go_clients
 from tests.harness.proxyproc import LogLine
 from tests.harness.waiting import until
 from tests.real.names import CONFLUENT, JAVA_36, ZK_24, ZK_36
 from tests.real.sandwich import API_VERSIONS, Sandwich, of_client
+from tests.real.test_client_families import need_go
 
 _RATE = 50
 _BACK_OFF_S = 3
@@ -99,17 +101,44 @@ def test_errors_of_a_client_that_uses_hints_in_newer_versions_alone_are_settled(
 ) -> None:
     """librdkafka needs Fetch 16 for a hint, and brokers of 2.4 have no topic ids for that."""
     topic, library = new_topic("settled-between"), clients(CONFLUENT)
-    (tmp_path / "settled.yaml").write_text(_HOLD)
-    arguments = ["--config", str(tmp_path / "settled.yaml")]
-    with Sandwich(cluster, tmp_path, arguments=arguments) as sandwich:
-        feed = library.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=_RATE))
-        consumer = library.consume(ConsumerSpec(cluster.bootstrap, topic))
+    _settle_between(cluster, admin, topic, library, library, 11, tmp_path)
+
+
+def test_errors_of_franz_go_are_settled_where_its_fetch_takes_no_hint(
+    clients: Callable[[str], ClientProcess], tmp_path: Path
+) -> None:
+    """It needs Fetch 16, too. In front of 2.4 its session gets no error when the leader moves."""
+    need_go()
+    with RealCluster("2.7.2", folder=tmp_path / "cluster") as cluster, go_clients(tmp_path) as go:
+        admin = ClusterAdmin(cluster)
+        admin.create_topic("settled-go", [[1, 2, 3]])
+        _settle_between(cluster, admin, "settled-go", go, clients(CONFLUENT), 12, tmp_path)
+
+
+def _settle_between(
+    cluster: RealCluster,
+    admin: ClusterAdmin,
+    topic: str,
+    reading: ClientProcess,
+    feeding: ClientProcess,
+    version: int,
+    folder: Path,
+) -> None:
+    """Move a leader under a consumer, and see that its errors at ``version`` are settled.
+
+    The records to read come past the proxies.
+    """
+    (folder / "settled.yaml").write_text(_HOLD)
+    arguments = ["--config", str(folder / "settled.yaml")]
+    with Sandwich(cluster, folder, arguments=arguments) as sandwich:
+        feed = feeding.produce(ProducerSpec(cluster.direct_bootstrap, topic, acks="1", rate=_RATE))
+        consumer = reading.consume(ConsumerSpec(cluster.bootstrap, topic))
         _flow(consumer.consumed, 5)
         admin.move_leader(topic)
         _flow(consumer.consumed, _RATE)
         for run in (consumer, feed):
             run.stop()
         errors = _errors(sandwich, consumer.name)
-        assert {line["version"] for line in errors} == {11}
+        assert {line["version"] for line in errors} == {version}
         assert "settled" in {line["settling"] for line in errors}
         assert sandwich.wait_unchanged(of_client(consumer.name), API_VERSIONS) >= 2
