@@ -22,6 +22,7 @@ from tests.apis.messages import (
     response_type,
 )
 from tests.apis.steps import short_steps
+from tests.core.samples import NUMBERED, UNNUMBERED, produce_request
 from tests.harness.lines import lines_of
 
 _REQUESTS = st.sampled_from(range(3, 11)).flatmap(
@@ -41,6 +42,48 @@ def test_reads_acks_as_soon_as_they_are_there(entity: Entity, client_id: str | N
     for begun in prefixes(bytes(frame[:least])):
         with pytest.raises(Truncated):
             produce.read_acks(begun)
+
+
+@pytest.mark.parametrize("version", range(3, 11))
+@pytest.mark.parametrize(
+    ("records", "expected"), [(NUMBERED, True), (UNNUMBERED, False), (b"", False), (None, False)]
+)
+def test_sees_a_producers_id_as_soon_as_it_is_there(
+    version: int, records: bytes | None, expected: bool
+) -> None:
+    request = memoryview(produce_request(version, 1, records=records, transactional_id="tx"))
+    assert produce.has_producer_id(request) is expected
+    ends = range(len(request) + 1)
+    readable = [end for end in ends if _sees_producer(request[:end], expected)]
+    # From some byte on, and never otherwise.
+    assert readable == [*ends[readable[0] :]]
+
+
+def _sees_producer(begun: memoryview, expected: bool) -> bool:
+    try:
+        seen = produce.has_producer_id(begun)
+    except Truncated:
+        return False
+    assert seen is expected
+    return True
+
+
+@pytest.mark.parametrize("magic", [0, 1])
+def test_messages_of_before_record_batches_are_of_no_producer_with_an_id(magic: int) -> None:
+    older = bytearray(NUMBERED)
+    older[16] = magic
+    request = produce_request(3, 1, records=bytes(older))
+    assert not produce.has_producer_id(memoryview(request))
+
+
+@pytest.mark.parametrize("version", [3, 9])
+def test_a_request_without_partitions_is_of_no_producer_with_an_id(version: int) -> None:
+    for topics in (0, 1):
+        request = produce_request(version, 1, partitions=0)
+        if not topics:
+            entity = plain(request_type(ApiKey.PRODUCE, version))
+            request = request_frame(entity, 1, None)
+        assert not produce.has_producer_id(memoryview(request))
 
 
 def _acks_end_at(frame: memoryview, end: int) -> bool:

@@ -1,5 +1,6 @@
 """Requests and responses as real ones look, made by kio."""
 
+import struct
 import uuid
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import timedelta
@@ -31,6 +32,11 @@ BROKER_3_6: dict[int, int] = {
 #: What a client says in ApiVersions that uses hints as KIP-951 has them.
 USES_HINTS = {"client_software_name": "librdkafka", "client_software_version": "2.5.0"}
 NOT_LEADER, FENCED, UNKNOWN_EPOCH = 6, 74, 75
+#: The head of a record batch: of a producer with an id, and of one without.
+NUMBERED, UNNUMBERED = (
+    struct.pack(">qiibIhiqqqhii", 0, 49, -1, 2, 0, 0, 0, 0, 0, producer, 0, 0, 0)
+    for producer in (7, -1)
+)
 #: Leader and epoch.
 Led = tuple[int, int]
 
@@ -58,7 +64,7 @@ def produce_request(
     correlation_id: int,
     *,
     acks: int = 1,
-    records: bytes = b"records",
+    records: bytes | None = b"records",
     client_id: str | None = "c",
     transactional_id: str | None = None,
     partitions: int = 1,

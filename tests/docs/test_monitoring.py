@@ -153,7 +153,9 @@ def test_no_query_of_the_dashboard_is_empty(tmp_path: Path) -> None:
         stack.enter_context(second.another_producer())
         # A client that is not known to use hints.
         third = dataclasses.replace(scene)
-        unknown = third.another_producer(client_software_name="a", client_software_version="1")
+        unknown = third.another_producer(
+            client_software_name="a", client_software_version="1", enable_idempotence="true"
+        )
         stack.enter_context(unknown)
         for producer in (second, third):
             producer.produce(0)

@@ -64,7 +64,10 @@ def test_an_old_client_goes_to_the_new_leader_without_its_back_off(
         records: Sequence[Outcome | Consumed]
         runs: list[ProducerRun | ConsumerRun] = []
         if side == "produce":
-            spec = ProducerSpec(cluster.bootstrap, topic, acks="1", rate=_RATE, settings=_SETTINGS)
+            # The errors of others do not wait.
+            spec = ProducerSpec(
+                cluster.bootstrap, topic, rate=_RATE, idempotent=True, settings=_SETTINGS
+            )
             watched = producer = java.produce(spec)
             records = producer.acked
         else:

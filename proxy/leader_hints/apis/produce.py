@@ -3,6 +3,7 @@
 Request v3 to v8: transactional id (KIP-98), acks, timeout, topics. v9: flexible. v10 (KIP-951):
 the body of v9. acks=0 means that no response will come.
 Response v9: flexible; v10 adds the tags of KIP-951 and nothing else.
+A producer with an id (KIP-98) numbers its batches (magic 2), so that a broker keeps their order.
 Brokers refuse versions below 3 from 4.0 on; older requests have no transactional id.
 """
 
@@ -18,6 +19,11 @@ from leader_hints.wire.steps import ANSWERS_AT_ONCE, ENTRIES_AT_ONCE, Steps, at_
 _FLEXIBLE = FLEXIBLE_FROM[ApiKey.PRODUCE]
 _TRANSACTIONAL_FROM = 3
 _INT16 = struct.Struct(">h")
+_INT64 = struct.Struct(">q")
+#: Of acks and timeout, and of a batch: where its magic stands, and its producer's id.
+_ACKS_AND_TIMEOUT = 6
+_MAGIC_AT, _PRODUCER_ID_AT = 16, 43
+_NUMBERED = 2
 #: Partition index, error code, base offset, log append time, log start offset.
 _PARTITION = struct.Struct(">ihqqq")
 #: The fixed part, and an empty array, a null message and an empty tag section.
@@ -45,6 +51,39 @@ def read_acks(frame: memoryview) -> int:
     elif header.version >= _TRANSACTIONAL_FROM:
         reader.skip(max(reader.int16(), 0))
     return reader.int16()
+
+
+def has_producer_id(frame: memoryview) -> bool:
+    """Whether the first batch of a whole or begun request is of a producer with an id.
+
+    ``frame`` begins with the size prefix. The records behind the batch's head need not have
+    arrived.
+
+    :raises WireError: it is not well formed, or the head stands beyond ``frame``.
+    """
+    header = read_request_header(frame)
+    reader, flexible = Reader(frame, header.body), header.version >= _FLEXIBLE
+    if flexible:
+        reader.skip_compact()
+    elif header.version >= _TRANSACTIONAL_FROM:
+        reader.skip(max(reader.int16(), 0))
+    reader.skip(_ACKS_AND_TIMEOUT)
+    # A topic, its name, a partition, its number, and the size of its records.
+    if (reader.uvarint() - 1 if flexible else reader.int32()) <= 0:
+        return False
+    if flexible:
+        reader.skip_compact()
+    else:
+        reader.skip(max(reader.int16(), 0))
+    if (reader.uvarint() - 1 if flexible else reader.int32()) <= 0:
+        return False
+    reader.int32()
+    size, batch = reader.uvarint() - 1 if flexible else reader.int32(), reader.at
+    if size < _PRODUCER_ID_AT + _INT64.size:
+        return False
+    reader.skip(_PRODUCER_ID_AT + _INT64.size)
+    producer: int = _INT64.unpack_from(frame, batch + _PRODUCER_ID_AT)[0]
+    return frame[batch + _MAGIC_AT] >= _NUMBERED and producer >= 0
 
 
 def has_no_failure(frame: memoryview) -> bool:

@@ -70,7 +70,8 @@ def kinds(clients: ClientTable) -> tuple[ClientKind, ...]:
 class ClientSupport:
     """What one kind of client gets. Versions are the newest that are offered, -1 for none.
 
-    ``produce_settles``, ``fetch_settles``: without a hint, its errors wait for settled Metadata.
+    ``produce_settles``, ``fetch_settles``: without a hint, its errors wait for settled Metadata;
+    of Produce if it has a producer id.
     """
 
     client: str

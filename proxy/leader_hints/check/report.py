@@ -46,7 +46,8 @@ class ClientReport(_Part):
     remark: str = Field(description="What else is to be known; may be empty.")
     produce_settles: bool = Field(
         default=False,
-        description="Whether its Produce errors wait, without a hint, for settled Metadata.",
+        description="Whether its Produce errors wait, without a hint, for settled Metadata, if it "
+        "is idempotent or transactional.",
     )
     fetch_settles: bool = Field(default=False, description="The same of its Fetch errors.")
 

@@ -59,7 +59,9 @@ class HoldSettings(Group):
         description="Whether errors that can carry no hint wait, too: until the Metadata of all "
         "brokers names the new leader, within the bounds above. Then the client's first Metadata "
         "is fresh, and most clients do not back off. No byte of the response changes. A broker "
-        "that has not answered for 50 ms is left out. Clusters in KRaft mode gain nothing by it.",
+        "that has not answered for 50 ms is left out. Produce errors wait only if the producer is "
+        "idempotent or transactional: the records of others would change their order. Clusters in "
+        "KRaft mode gain nothing by it.",
     )
 
     @property

@@ -20,6 +20,8 @@ from tests.core.samples import (
     BROKER_3_6,
     FENCED,
     NOT_LEADER,
+    NUMBERED,
+    UNNUMBERED,
     USES_HINTS,
     fetch_answer,
     fetch_request,
@@ -41,7 +43,7 @@ def _route() -> Route:
 
 def _asked(key: int, version: int, number: int = 1, replica_id: int = -1) -> bytes:
     if key == P:
-        return produce_request(version, number)
+        return produce_request(version, number, records=NUMBERED)
     topic = ONE if version >= 13 else "one"
     asked = {(topic, partition): 5 for partition in range(4)}
     return fetch_request(version, number, asked, replica_id=replica_id)
@@ -110,6 +112,28 @@ def test_a_replicas_fetch_never_waits(version: int) -> None:
     assert driven.held is None
     (event,) = (e for e in driven.link.state.events if isinstance(e, HintMissed))
     assert event.reason == MissReason.REPLICA
+
+
+@pytest.mark.parametrize("version", range(3, 10))
+@pytest.mark.parametrize("records", [UNNUMBERED, b"records", b""])
+def test_a_producer_whose_records_have_no_numbers_never_waits(version: int, records: bytes) -> None:
+    """What it sends behind a held error fails too, and it sends all that again in reverse."""
+    driven = Driven(_route())
+    answered = _answered(P, version, [NOT_LEADER])
+    driven.up(produce_request(version, 1, records=records))
+    driven.down(answered)
+    assert driven.held is None
+    assert driven.to_client == answered
+    (event,) = (e for e in driven.link.state.events if isinstance(e, HintMissed))
+    assert (event.reason, event.settling) == (MissReason.VERSION_WITHOUT_FIELD, "")
+
+
+def test_a_link_on_which_some_records_have_no_numbers_never_waits() -> None:
+    driven = Driven(_route())
+    for number, records in enumerate((NUMBERED, UNNUMBERED, NUMBERED), 1):
+        driven.up(produce_request(9, number, records=records))
+    driven.down(b"".join(_answered(P, 9, [NOT_LEADER], number) for number in (1, 2, 3)))
+    assert driven.held is None
 
 
 def test_a_fenced_epoch_that_is_not_known_waits() -> None:

@@ -39,6 +39,7 @@ from tests.core.links import Driven, route
 from tests.core.samples import (
     BROKER_3_6,
     NOT_LEADER,
+    NUMBERED,
     USES_HINTS,
     answer,
     fetch_answer,
@@ -723,7 +724,9 @@ def test_a_response_of_thousands_of_errors_to_be_settled_is_held_in_turns(
     steps = Stepped(on)
     link = steps.link
     topics, each = _LARGE_ERRORS[name]
-    steps.pass_on(link.requests, _asking(topics, each, 15) + produce_request(9, 2))
+    steps.pass_on(
+        link.requests, _asking(topics, each, 15) + produce_request(9, 2, records=NUMBERED)
+    )
     link.responses._fit(SHARED, 1)
     on.awaited = awaited
     steps.sent.clear()

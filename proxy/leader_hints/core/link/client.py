@@ -1,8 +1,11 @@
 """Who the client of a link is, and which hints it can use."""
 
+from contextlib import suppress
+
 from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.fetch_request import read_rack
 from leader_hints.apis.header import read_request_header
+from leader_hints.apis.produce import has_producer_id
 from leader_hints.core.cluster.unknown_ids import Client
 from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.core.versions.client_capabilities import (
@@ -32,6 +35,8 @@ class LinkClient:
     ApiVersions it is taken for one that was offered raised versions on another link, if it uses
     them. ``is_proxy``: it is a proxy like this one. ``rack``: in which it is, by its first Fetch
     request that could be read; ``None`` before that, "" where it names none, or is a replica.
+    ``numbers_records``: so far all its Produce requests were of a producer with an id, of which the
+    broker keeps the order; ``None`` before the first that could be read.
     ``sent_away``: its last Fetch response named a replica, from which it comes back: so its next
     request need not wait here for records, which it would not get.
     """
@@ -43,6 +48,7 @@ class LinkClient:
         "hint_forms",
         "id",
         "is_proxy",
+        "numbers_records",
         "principal",
         "rack",
         "sent_away",
@@ -60,6 +66,7 @@ class LinkClient:
         self.hint_forms = KIP_951
         self.is_proxy = False
         self.rack: str | None = None
+        self.numbers_records: bool | None = None
         self._looked_for_rack = 0
         self.sent_away = False
 
@@ -100,6 +107,13 @@ class LinkClient:
             rack = ""
         # No broker has one that is longer.
         self.rack = rack if len(rack) <= LONGEST_TEXT else ""
+
+    def produce(self, frame: memoryview) -> None:
+        """Take from a Produce request, of which the beginning may be there alone, whether its
+        records are numbered. One that cannot be read, or not yet, says nothing.
+        """
+        with suppress(WireError):
+            self.numbers_records = has_producer_id(frame)
 
     def asked_without_name(self) -> bool:
         """Note that it asked for versions without naming itself; returns whether that is new.

@@ -19,7 +19,7 @@ from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.sessions.fetch_by_name import FetchByName
-from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy
+from leader_hints.core.versions.request_policy import NOT_OFFERED, RequestPolicy, ResponseUse
 from leader_hints.wire.errors import Truncated, WireError
 from leader_hints.wire.steps import Steps, at_once, together
 
@@ -48,6 +48,9 @@ _STEPS_OF_SMALL = 4
 _TLS_HELLO = range(0x16030000, 0x16030500)
 _TLS_ALERT = range(0x15030000, 0x15030500)
 
+
+#: As a policy has it.
+_SETTLING = int(ResponseUse.SETTLING)
 
 _Reader = Callable[["RequestFlow", memoryview, int, RequestPolicy, int], bool]
 
@@ -284,6 +287,8 @@ class RequestFlow(Flow):
             _VERSION.pack_into(frame, _VERSION_AT, policy.sent)
         if self._client.id is None:
             self._client.meet(frame)
+        if policy.use == _SETTLING and self._client.numbers_records is not False:
+            self._client.produce(frame)
         self._note_produce(Exchange(correlation_id, policy), acks)
         return True
 

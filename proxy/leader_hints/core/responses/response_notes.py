@@ -196,12 +196,15 @@ class ResponseNotes:
 
         ``frame``: what of it has not gone on. ``None`` where it must not wait, and its errors are
         counted: one that was not ``understood``, and unless it is known that no replica has asked.
+        And a Produce error of a producer without an id: more requests would come to stand behind
+        it, which fail too, and are sent again in reverse (Java's RecordAccumulator.reenqueue).
         """
         policy = exchange.policy
         key, unhinted = ApiKey(policy.key), policy.unhinted
         assert unhinted is not None
         replica, asked, session_id = yield from _read_asked(exchange)
-        if understood and replica is False:
+        keeps_order = key != ApiKey.PRODUCE or self.link.client.numbers_records
+        if understood and replica is False and keeps_order:
             epochs = yield from self._epochs(asked, session_id, scanned)
             return Held(self.link, key, policy.version, frame, scanned, epochs, unhinted)
         if replica:
