@@ -53,6 +53,8 @@ def journal_runs(
     run = ("day", "sidecar", "run")
     reported = (
         events.where(F.col("event") == "gap")
+        # So that neither of the two groupings needs a shuffle of its own.
+        .repartition(*run)
         .dropDuplicates([*run, "seq"])
         .groupBy(*run)
         .agg(F.sum("dropped").alias("reported"))

@@ -33,7 +33,7 @@ def asked_versions(events: DataFrame) -> DataFrame:
             F.max("newest").alias("newest"),
             _all_of("addresses", ",").alias("addresses"),
             _all_of("principals", "; ").alias("principals"),
-            F.count_distinct("sidecar").cast("int").alias("sidecars"),
+            F.size(F.collect_set("sidecar")).alias("sidecars"),
         )
     )
     return grouped.select(*ASKED_VERSIONS.schema.fieldNames())

@@ -158,8 +158,11 @@ def _net(bounds: DataFrame) -> DataFrame:
     """One row for a day and cluster: ``names`` of sidecars, and ``net``, the bounds from each of
     them to each."""
     bound = F.struct("bound", "usual")
-    of_one = bounds.groupBy(*_DAY, "one").agg(
-        F.map_from_entries(F.collect_list(F.struct("other", bound))).alias("others")
+    # Few rows, and neither of the two groupings needs a shuffle of its own.
+    of_one = (
+        bounds.repartition(*_DAY)
+        .groupBy(*_DAY, "one")
+        .agg(F.map_from_entries(F.collect_list(F.struct("other", bound))).alias("others"))
     )
     whole = of_one.groupBy(*_DAY).agg(
         F.map_from_entries(F.collect_list(F.struct("one", "others"))).alias("all")

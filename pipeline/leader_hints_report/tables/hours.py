@@ -18,17 +18,16 @@ def broker_hours(moves: DataFrame, errors: DataFrame) -> DataFrame:
     that answered."""
     none, one = F.lit(0).cast("long"), F.lit(1).cast("long")
     changed = moves.where("moved")
-    left = changed.select(
-        "day", "cluster", F.col("leader_before").alias("node"),
-        _hour_of(F.unix_micros("first_seen")).alias("hour"),
-        one.alias("left"), none.alias("joined"), none.alias("errors"), none.alias("hints"),
-        F.lit(0.0).alias("lost_ms"),
-    )  # fmt: skip
-    joined = changed.select(
-        "day", "cluster", F.col("leader").alias("node"),
-        _hour_of(F.unix_micros("first_seen")).alias("hour"),
-        none.alias("left"), one.alias("joined"), none.alias("errors"), none.alias("hints"),
-        F.lit(0.0).alias("lost_ms"),
+    ends = (
+        F.struct(F.col(name).alias("node"), left.alias("left"), joined.alias("joined"))
+        for name, left, joined in (("leader_before", one, none), ("leader", none, one))
+    )
+    led = changed.select(
+        "day", "cluster", _hour_of(F.unix_micros("first_seen")).alias("hour"),
+        F.explode(F.array(*ends)).alias("end"),
+    ).select(
+        "day", "cluster", "end.node", "hour", "end.left", "end.joined",
+        none.alias("errors"), none.alias("hints"), F.lit(0.0).alias("lost_ms"),
     )  # fmt: skip
     counted = ~F.col("twin")
     answered = errors.where(~F.col("success")).select(
@@ -39,7 +38,7 @@ def broker_hours(moves: DataFrame, errors: DataFrame) -> DataFrame:
         (counted & F.col("hinted")).cast("long").alias("hints"),
         (F.col("waited_us") / 1000).alias("lost_ms"),
     )  # fmt: skip
-    together = left.unionAll(joined).unionAll(answered).where(F.col("node") >= 0)
+    together = led.unionAll(answered).where(F.col("node") >= 0)
     sums = [F.sum(name).alias(name) for name in ("left", "joined", "errors", "hints", "lost_ms")]
     return together.groupBy(*_KEY).agg(*sums).select(*BROKER_HOURS.schema.fieldNames())
 

@@ -60,13 +60,12 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
         words_ = events.where(F.col("part") != OVER).transform(words).transform(keep)
         encounters = of_part(ENCOUNTER, OPEN_PART)
         epochs = of_part(MOVE).transform(sighted).transform(keep)
-        wrong = epochs.transform(wrong_clocks).transform(keep)
+        wrong = epochs.transform(wrong_clocks).transform(taken)
         seen = epochs.transform(leader_moves, wrong).transform(keep)
-        encounters = encounters.transform(
-            completed, encounters.transform(learned_later, words_).transform(keep)
-        ).transform(on_true_days, wrong)
+        later = encounters.transform(learned_later, words_).transform(taken)
+        encounters = encounters.transform(completed, later).transform(on_true_days, wrong)
         skew = seen.transform(clock_skew, encounters).transform(keep)
-        right = skew.transform(corrections)
+        right = skew.transform(corrections).transform(taken)
         moves = seen.transform(corrected, right).transform(named).transform(keep)
         uses = of_part(REST).transform(client_uses)
         errors = encounters.transform(with_uses, uses).transform(errors_in_order, right)
@@ -94,3 +93,11 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
 def typed(name: str, table: DataFrame) -> DataFrame:
     """The table with the columns and types that are promised."""
     return table.to(TABLES[name].schema)
+
+
+def taken(frame: DataFrame) -> DataFrame:
+    """A frame of few rows, which are made now, and once: else each step that has them broadcast
+    would look for them in the cache first. What has no rows is left out of plans."""
+    java = frame._jdf
+    rows = java.sparkSession().createDataFrame(java.collectAsList(), java.schema())
+    return DataFrame(rows, frame.sparkSession)

@@ -27,7 +27,9 @@ def rack_reads(events: DataFrame) -> DataFrame:
     }
     grouped = (
         events.withColumn("cluster", F.coalesce("cluster", F.lit(UNKNOWN_CLUSTER)))
-        .dropDuplicates(["run", "seq"])
+        # So that neither of the two groupings needs a shuffle of its own.
+        .repartition(*_KEY)
+        .dropDuplicates([*_KEY, "run", "seq"])
         .groupBy(*_KEY)
         .agg(*(F.coalesce(F.sum(of), F.lit(0)).alias(name) for name, of in sums.items()))
     )

@@ -13,6 +13,7 @@ from leader_hints_report.generator.generation import generate
 from leader_hints_report.journal.format import COLUMNS
 from leader_hints_report.report.period import Period, Tables
 from leader_hints_report.report.readiness import readiness
+from leader_hints_report.store.folder import Store
 from leader_hints_report.tables.hints import CANNOT
 from tests.observe.journal_lines import checked
 from tests.pipeline.fleets import FLEET, Made
@@ -149,6 +150,23 @@ def test_hints_sum_up_to_what_clients_met(made: Made) -> None:
     assert losses == sorted(losses, reverse=True)
     for name in ("errors", "hints", "lost_ms"):
         assert sum(row[name] for row in hours) == pytest.approx(sum(row[name] for row in met))
+
+
+def test_a_refresh_takes_few_jobs(spark: SparkSession, made: Made) -> None:
+    """What each costs for the driver, not its events, is most of the work on small days."""
+    jobs = spark.sparkContext._jsc.sc().statusStore()
+
+    def ids_and_tasks() -> dict[int, int]:
+        all_ = jobs.jobsList(None)
+        found = (all_.apply(number) for number in range(all_.size()))
+        return {job.jobId(): job.numCompletedTasks() for job in found}
+
+    before = ids_and_tasks()
+    Store(spark, made.out).refresh(rebuild=True)
+    tasks = [of for number, of in ids_and_tasks().items() if number not in before]
+    # It depends on what is cached first.
+    assert len(tasks) <= 72
+    assert sum(tasks) <= 155
 
 
 def test_a_second_run_changes_nothing(spark: SparkSession, made: Made) -> None:
