@@ -1,6 +1,15 @@
 """All brokers together: who is asked where, what is learnt of whom, refreshes while held."""
 
-from collections.abc import AsyncIterator, Callable, Collection, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Iterator,
+    Mapping,
+    Sequence,
+)
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from functools import partial
@@ -45,6 +54,7 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
+from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.connector import Connector, Connectors
 from leader_hints.net.metadata.broker_poller import Cause, PollerSettings
 from leader_hints.net.metadata.hold_timer import HoldTimer
@@ -98,6 +108,9 @@ class _Scene:
         self, net: FakeNetwork, nodes: Sequence[int], rules: HoldRules, synthesize: bool
     ) -> None:
         self.net = net
+        #: Routes whose credentials brokers refuse, and how often each was connected with where.
+        self.refused: set[str] = set()
+        self.tried: Counter[tuple[str, Address]] = Counter()
         self.events: list[Event] = []
         self.refreshed: list[tuple[str, float]] = []
         self.settled: list[tuple[float, list[LeaderHint | None]]] = []
@@ -120,13 +133,20 @@ class _Scene:
             _SETTINGS,
             self.events.append,
             lambda cause, seconds: self.refreshed.append((cause, seconds)),
-            connectors=lambda route: Connectors(
-                Connector(open_tcp=net.open), Connector(open_tcp=net.open)
-            ),
+            connectors=lambda route: Connectors(*2 * [Connector(open_tcp=self._opener(route))]),
         )
         #: How many brokers were connected to in each round of the event loop, where counted.
         self.per_round: list[int] = []
         self.begin = trio.current_time()
+
+    def _opener(self, route: Route) -> Callable[[Address, float], Awaitable[trio.abc.Stream]]:
+        async def open_tcp(address: Address, patience: float) -> trio.abc.Stream:
+            self.tried[route.name, address] += 1
+            if route.name in self.refused:
+                raise BrokerError("SASL: refused")
+            return await self.net.open(address, patience)
+
+        return open_tcp
 
     @property
     def route(self) -> Route:
@@ -2487,3 +2507,22 @@ async def test_what_a_storm_leaves_to_be_settled_is_shared_among_refreshes(
 def _believe(scene: _Scene, leaders: Leaders) -> None:
     for broker in scene.brokers.values():
         broker.leaders = leaders
+
+
+async def test_brokers_behind_no_route_are_asked_as_a_route_that_brokers_still_take(
+    autojump_clock: MockClock,
+) -> None:
+    """They were asked as the first route for as long as the process ran."""
+    async with _scene(1, 2) as scene:
+        assert scene.tried["r1", _shown(3)]
+        scene.refused.add("r1")
+        for node in (1, 3):
+            await scene.brokers[node].drop()
+        await trio.sleep(60)
+        scene.tried.clear()
+        asked = len(scene.brokers[3].asked)
+        await trio.sleep(120)
+        assert len(scene.brokers[3].asked) > asked
+        assert not scene.tried["r1", _shown(3)]
+        # They say nothing of the first route's own broker.
+        assert scene.tried["r1", _upstream(1)]

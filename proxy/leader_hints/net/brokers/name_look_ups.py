@@ -1,6 +1,5 @@
 """Look-ups of brokers' names, in threads of their own."""
 
-import math
 import socket
 from collections import OrderedDict
 from copy import copy
@@ -24,9 +23,10 @@ _AT_ONCE = 20
 #: of the C library may take 5 s for each name server, attempt and search domain, and still find the
 #: name (resolv.conf(5)); other modules of nsswitch may hang for good.
 _PATIENCE = 300.0
-#: Look-ups that may be given up and still have a thread. If there are so many, the others are not
-#: given up.
-_MOST_HUNG = 32
+#: While so many that were given up still have a thread, others are given up after twice that time
+#: alone, with twice as many after four times, and so on: threads stay few for years, and a resolver
+#: that answers again is asked.
+_HUNG = 32
 
 #: What :func:`socket.getaddrinfo` takes: host, port, family, type, protocol and flags.
 _Question = tuple[bytes | None, bytes | str | int | None, int, int, int, int]
@@ -126,7 +126,7 @@ class NameLookUps(trio.abc.HostnameResolver):
                 look_up.over = True
                 self._hung.discard(look_up)
 
-        patience = _PATIENCE if len(self._hung) < _MOST_HUNG else math.inf
+        patience = _PATIENCE * 2 ** (len(self._hung) // _HUNG)
         with trio.move_on_after(patience):
             # The caller's limiter counts it, and not this one: when given up it leaves its place.
             own = trio.CapacityLimiter(1)
@@ -134,7 +134,7 @@ class NameLookUps(trio.abc.HostnameResolver):
         self._hung.add(look_up)
         if look_up.over:
             self._hung.discard(look_up)
-        raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {_PATIENCE:g} s")
+        raise socket.gaierror(socket.EAI_AGAIN, f"no answer within {patience:g} s")
 
     def _remember(self, question: _Question) -> None:
         self._found[question] = None

@@ -227,6 +227,10 @@ class BrokerPoller:
             self._looks.want(trio.current_time())
             self._pending.wake()
 
+    def connect_by(self, connector: Connector) -> None:
+        """Have its next connection made so."""
+        self._connector = connector
+
     def reconnect(self) -> None:
         """Have the broker asked on a new connection, which may lead elsewhere than this one."""
         self.leaving = True

@@ -80,6 +80,9 @@ class OtherPollers:
     def poll(self, cluster_id: str, connector: Connector, brokers: Mapping[int, Endpoint]) -> None:
         """Have exactly these ``brokers`` of a cluster polled."""
         self._wanted[cluster_id] = _Wanted(brokers, connector)
+        # Those that are may have credentials of another route, which brokers take no longer.
+        for poller in self.of(cluster_id):
+            poller.connect_by(connector)
         self._do(self._arrange(cluster_id))
 
     def keep(self, cluster_ids: Set[str]) -> None:
