@@ -26,6 +26,12 @@ def _listed(name: str, listed: str) -> Client:
     return Client(name, ROSTER[listed].start, ROSTER[listed].producer_settings)
 
 
+def _idempotent(client: Client) -> Client:
+    """Its Produce errors wait where errors are settled, and those of other producers do not."""
+    settings = {**client.settings, "acks": "all", "enable.idempotence": "true"}
+    return Client(f"{client.name}-idempotent", client.start, settings)
+
+
 #: The newest, which uses hints.
 JAVA = Client("java", java_clients)
 #: Those that use hints, by the names that the command takes.
@@ -37,17 +43,24 @@ BY_NAME = {
         _listed("franz-go", f"franz-go-{franz_go.version()}"),
     )
 }
-#: Those that use none, by the names that the command takes.
+_JAVA_2_8 = _listed("java-2.8", "java-2.8.2")
+_JAVA_3_6 = _listed("java-3.6", "java-3.6.2")
+_CONFLUENT = _listed("confluent-2.3", "confluent-kafka-2.3.0")
+_AIOKAFKA = _listed("aiokafka", "aiokafka-0.14.0")
+_SARAMA = Client("sarama", sarama_clients)
+#: Those that use none, by the names that the command takes; kafka-python 2.0 and kafka-go have no
+#: idempotent producers.
 WITHOUT_HINTS = {
     client.name: client
     for client in (
-        _listed("java-2.8", "java-2.8.2"),
-        _listed("java-3.6", "java-3.6.2"),
-        _listed("confluent-2.3", "confluent-kafka-2.3.0"),
+        _JAVA_2_8,
+        _JAVA_3_6,
+        _CONFLUENT,
         _listed("kafka-python-2.0", "kafka-python-2.0.2"),
-        _listed("aiokafka", "aiokafka-0.14.0"),
-        Client("sarama", sarama_clients),
+        _AIOKAFKA,
+        _SARAMA,
         # Its writer keeps Metadata for six seconds, whatever a broker answers.
         Client("kafka-go", kafka_go_clients, {"metadata.max.age.ms": "500"}),
+        *map(_idempotent, (_JAVA_2_8, _JAVA_3_6, _CONFLUENT, _AIOKAFKA, _SARAMA)),
     )
 }
