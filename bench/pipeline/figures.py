@@ -46,3 +46,6 @@ TABLES_COST: Final = Target(5, at_least=False)
 SKEW: Final = Target(2, at_least=False)
 MICRO_BATCH_S: Final = Target(3, at_least=False)
 TIMES_DUCKDB: Final = Target(3, at_least=False)
+#: Seconds until a day's journal files of 1000 sidecars are listed, and a day's batches are known.
+LISTED_S: Final = Target(30, at_least=False)
+LOG_S: Final = Target(2, at_least=False)

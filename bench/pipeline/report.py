@@ -1,7 +1,7 @@
 """``python -m bench pipeline``: what the pipeline costs, written to docs/pipeline.md."""
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
@@ -13,6 +13,8 @@ from bench.pipeline.figures import (
     INGEST_COST,
     JSON_RATE,
     LARGE_INGEST_COST,
+    LISTED_S,
+    LOG_S,
     MICRO_BATCH_S,
     SKEW,
     TABLES_COST,
@@ -20,6 +22,8 @@ from bench.pipeline.figures import (
     Figure,
     Target,
 )
+from bench.pipeline.listings import Listing
+from bench.pipeline.listings import measure as measure_listings
 from bench.pipeline.sizing import sizing
 from bench.pipeline.stages import LONG_S, Stage, work_by_name
 from bench.pipeline.trials import (
@@ -34,6 +38,7 @@ from bench.pipeline.trials import (
     duckdb_alone,
     journal_of,
     micro_batches,
+    on_cluster,
     whole,
 )
 from bench.report import table, write_section
@@ -43,9 +48,12 @@ from tests.harness.maven import ROOT
 
 _PAGE = ROOT / "docs" / "pipeline.md"
 _HOURS = 24
+_JOURNALS, _CLUSTER, _LISTINGS = _PARTS = ("journals", "cluster", "listings")
 
 
 @click.command("pipeline")
+@click.option("--part", "parts", multiple=True, type=click.Choice(_PARTS),
+              help="Only this; what was measured of others stays. May be repeated.")  # fmt: skip
 @click.option("--events", default=5_000_000, show_default=True, help="How many in the journal.")
 @click.option("--large", default=0, show_default=True, help="And in a large one; 0: none.")
 @click.option("--micro", default=100_000, show_default=True, help="How many in a micro-batch.")
@@ -54,6 +62,7 @@ _HOURS = 24
 @from_samples_option
 @click.option("--write/--no-write", default=True, help="Write page and samples.")
 def main(
+    parts: Sequence[str],
     events: int,
     large: int,
     micro: int,
@@ -67,11 +76,11 @@ def main(
 
     Journals are generated, and the driver has 4 GiB. Ends with 1 where a target is missed.
     """
-    samples = (
-        Samples.read("pipeline")
-        if from_samples
-        else _measured(_Setup(events, large, micro, sidecars, cores))
-    )
+    samples = Samples.read("pipeline") if from_samples or parts else Samples()
+    if not from_samples:
+        of_now = _Setup(events, large, micro, sidecars, cores)
+        for part in parts or _PARTS:
+            _MEASURED[part](samples, of_now)
     of = samples.setup(_Setup)
     plain = samples.get(Trial, "trials", "plain")
     asked = samples.all(Query, "queries")
@@ -86,8 +95,12 @@ def main(
             Figure(f"{name}: times DuckDB's time", query.spark_s / query.duckdb_s, TIMES_DUCKDB)
             for name, query in asked.items()
         ),
+        *_listings(samples),
     ]
-    text, needs = _text(figures, samples), sizing(plain, of.cores)
+    text, needs = (
+        _text(figures, samples),
+        sizing(plain, samples.get(Trial, _CLUSTER, "plain"), of.cores),
+    )
     click.echo(f"{text}\n\n{needs}")
     if write:
         samples.write("pipeline")
@@ -106,43 +119,72 @@ class _Setup:
     sidecars: int
     cores: int
 
+    @property
+    def master(self) -> str:
+        """Where Spark runs, but for the cluster."""
+        return f"local[{self.cores}]"
+
 
 @dataclass(frozen=True)
 class _Batches:
     seconds: list[float]
 
 
-def _measured(of: _Setup) -> Samples:
-    master, samples = f"local[{of.cores}]", Samples()
+def _journal(of: _Setup, name: str, seed: int, size: int, hot: float = 0.0) -> Path:
+    fleet = Fleet(of.sidecars, _HOURS, size, seed, hot=hot)
+    return journal_of(fleet, name, of.master)
+
+
+def _plain(of: _Setup) -> Path:
+    return _journal(of, "plain", 1, of.events)
+
+
+def _measure_journals(samples: Samples, of: _Setup) -> None:
+    names = ("plain", "hot", "large")
+    for comparison in ("trials", "costs", "alone", "queries", *map(_stages_of, names)):
+        samples.forget(comparison)
     samples.add_setup(of)
 
-    def journal(name: str, seed: int, size: int, hot: float = 0.0) -> Path:
-        return journal_of(Fleet(of.sidecars, _HOURS, size, seed, hot=hot), name, master)
-
     def tried(name: str, on: Path, warm_up: Path | None = None) -> None:
-        trial, cost, stages = whole(on, name, master, warm_up=warm_up)
+        trial, cost, stages = whole(on, name, of.master, warm_up=warm_up)
         samples.add("trials", name, trial)
         if warm_up is None:
             samples.add("costs", name, cost)
             samples.add("alone", name, duckdb_alone(on, of.cores))
         for number, stage in enumerate(stages):
-            samples.add(f"stages, {name}", str(number), stage)
+            samples.add(_stages_of(name), str(number), stage)
 
-    tried("plain", journal("plain", 1, of.events))
-    in_batches = journal("micro", 3, (WARM_UP + COUNTED) * of.micro)
+    tried("plain", _plain(of))
+    in_batches = _journal(of, "micro", 3, (WARM_UP + COUNTED) * of.micro)
     # Else the first task of each core has all that Java compiles, and looks skewed.
-    tried("hot", journal("hot", 2, of.events, 0.5), warm_up=in_batches)
-    batches = micro_batches(in_batches, of.micro, master)
+    tried("hot", _journal(of, "hot", 2, of.events, 0.5), warm_up=in_batches)
+    batches = micro_batches(in_batches, of.micro, of.master)
     samples.add("trials", "micro", _Batches(batches))
     if of.large:
-        tried("large", journal("large", 1, of.large))
-    for name, query in against_duckdb("large" if of.large else "plain", master, of.cores).items():
+        tried("large", _journal(of, "large", 1, of.large))
+    largest = "large" if of.large else "plain"
+    for name, query in against_duckdb(largest, of.master, of.cores).items():
         samples.add("queries", name, query)
-    return samples
+
+
+def _measure_cluster(samples: Samples, of: _Setup) -> None:
+    samples.add(_CLUSTER, "plain", on_cluster(_plain(of), _CLUSTER, of.cores))
+
+
+def _measure_listings(samples: Samples, of: _Setup) -> None:
+    for name, listing in measure_listings(of.master).items():
+        samples.add(_LISTINGS, name, listing)
+
+
+_MEASURED = {_JOURNALS: _measure_journals, _CLUSTER: _measure_cluster, _LISTINGS: _measure_listings}
+
+
+def _stages_of(name: str) -> str:
+    return f"stages, {name}"
 
 
 def _stages(samples: Samples, name: str) -> list[Stage]:
-    return [*samples.all(Stage, f"stages, {name}").values()]
+    return [*samples.all(Stage, _stages_of(name)).values()]
 
 
 def _rate(trial: Trial) -> Figure:
@@ -170,6 +212,12 @@ def _costs(samples: Samples) -> Iterator[Figure]:
             cost.tables_s / alone,
             TABLES_COST,
         )
+
+
+def _listings(samples: Samples) -> Iterator[Figure]:
+    targets = (LISTED_S, LOG_S)
+    for (name, of), target in zip(samples.all(Listing, _LISTINGS).items(), targets, strict=False):
+        yield Figure(f"{of.count:,} {name}, s", of.seconds, target)
 
 
 def _of_hot(stages: list[Stage]) -> Iterator[Figure]:

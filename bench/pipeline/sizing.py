@@ -32,18 +32,20 @@ class Load(NamedTuple):
 _LOADS: Final = (Load(0.1), Load(1), Load(10))
 
 
-def sizing(trial: Trial, cores: int) -> str:
-    """A table of what some loads need, by the figures of a trial on so many cores."""
-    json_rate = trial.events / trial.json_s / cores
-    stored_rate = trial.events / trial.stored_s / cores
+def sizing(alone: Trial, cluster: Trial, cores: int) -> str:
+    """A table of what some loads need, by the figures of a cluster on so many cores; and those of
+    one machine alone, with as many."""
+    json_rate, stored_rate = _rates(cluster, cores)
+    json_alone, stored_alone = _rates(alone, cores)
+    line, stored = cluster.json_bytes / cluster.events, cluster.stored_bytes / cluster.events
     rows = [
         [
             f"{load.sampled:g}",
             f"{load.events / _MILLION:,.0f} million",
             f"{load.events / json_rate / _HOUR_S:,.1f}",
             f"{load.events / stored_rate / _HOUR_S:,.1f}",
-            f"{load.events * trial.json_bytes / trial.events / _GB:,.0f} GB",
-            f"{load.events * trial.stored_bytes / trial.events / _GB:,.1f} GB",
+            f"{load.events * line / _GB:,.0f} GB",
+            f"{load.events * stored / _GB:,.1f} GB",
         ]
         for load in _LOADS
     ]
@@ -57,10 +59,16 @@ def sizing(trial: Trial, cores: int) -> str:
     ]
     return "\n\n".join(
         [
-            f"By the run of {trial.events:,} events above, R is {json_rate:,.0f} events a second "
-            f"and core from JSON to all tables, and {stored_rate:,.0f} for rebuilding a day's "
-            f"tables from stored events. A line has {trial.json_bytes / trial.events:.0f} bytes as "
-            f"JSON and {trial.stored_bytes / trial.events:.0f} as stored. A day of 1000 brokers:",
+            f"On a cluster of Spark's own with {cores} workers of one core, {cluster.events:,} "
+            f"events in a new Java: R is {json_rate:,.0f} events a second and core from JSON to "
+            f"all tables, and {stored_rate:,.0f} for rebuilding a day's tables from stored events. "
+            f"By the run above on one machine it is {json_alone:,.0f} and {stored_alone:,.0f}. A "
+            f"line has {line:.0f} bytes as JSON and {stored:.0f} as stored. A day of 1000 brokers:",
             table(head, rows),
         ]
     )
+
+
+def _rates(trial: Trial, cores: int) -> tuple[float, float]:
+    """Events a second and core, from JSON and from stored events."""
+    return trial.events / trial.json_s / cores, trial.events / trial.stored_s / cores

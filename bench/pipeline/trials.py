@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +26,7 @@ from leader_hints_report.streaming import SETTINGS
 from leader_hints_report.streaming import begin as begin_stream
 from tests.harness.maven import BUILD, ROOT
 from tests.harness.processes import cpu_seconds
+from tests.pipeline.standalone import standalone_cluster
 
 FOLDER: Final = BUILD / "bench" / "pipeline"
 #: Ends the names of stages that make tables of stored events.
@@ -39,6 +40,9 @@ COUNTED: Final = 7
 #: How often each question is put: Java compiles what it meets often.
 _ASKED: Final = 10
 _DIGITS: Final = 3
+#: Memory of a worker of a cluster, and of its executor.
+_WORKER: Final = "3g"
+_EXECUTOR: Final = "2g"
 
 
 def _timed(work: Callable[[], object]) -> float:
@@ -116,11 +120,17 @@ def _cpu(session: SparkSession) -> float:
 
 
 def whole(
-    journal: Path, name: str, master: str, *, warm_up: Path | None = None
+    journal: Path,
+    name: str,
+    master: str,
+    *,
+    warm_up: Path | None = None,
+    settings: Mapping[str, str] | None = None,
 ) -> tuple[Trial, Cost, list[Stage]]:
     """Make all tables from JSON, and then from the stored events; return also Spark's stages.
 
     ``warm_up``: a journal that the same Java works through first, which counts for nothing.
+    ``settings``: Spark's, besides those that are set by default.
     """
     log = _fresh("log")
     before = time.process_time()
@@ -132,6 +142,7 @@ def whole(
             "spark.eventLog.compress": "false",
             "spark.eventLog.rolling.enabled": "false",
             "spark.eventLog.dir": log.as_uri(),
+            **(settings or {}),
         },
     )
     if warm_up is not None:
@@ -162,6 +173,24 @@ def whole(
         stored_bytes=_size(out / "events", "*.parquet"),
     )
     return trial, cost, done
+
+
+def on_cluster(journal: Path, name: str, workers: int) -> Trial:
+    """The same on a cluster of Spark's own on this machine: a driver, a master, and workers of one
+    core, which read lines by Spark. Java is started anew for all of them."""
+    folder = _fresh(f"{name}-cluster")
+    folder.mkdir(parents=True)
+    settings = {
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.ui.enabled": "false",
+        "spark.executor.memory": _EXECUTOR,
+        # As docs/pipeline.md says; on one machine the commands set it by themselves.
+        "spark.sql.shuffle.partitions": str(2 * workers),
+    }
+    with standalone_cluster(folder, workers, _WORKER) as cluster:
+        trial, _, _ = whole(journal, name, cluster.master, settings=settings)
+    return trial
 
 
 def _naming(

@@ -39,8 +39,8 @@ class Cluster(NamedTuple):
 
 
 @contextmanager
-def standalone_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
-    """Have a cluster; ``folder`` gets its logs and work."""
+def standalone_cluster(folder: Path, workers: int, memory: str = "1g") -> Iterator[Cluster]:
+    """Have a cluster; ``folder`` gets its logs and work. ``memory``: of each worker."""
     with ExitStack() as ends:
 
         def started(name: str, *arguments: str) -> tuple[subprocess.Popen[str], Path]:
@@ -75,7 +75,7 @@ def standalone_cluster(folder: Path, workers: int) -> Iterator[Cluster]:
                 f"worker-{number}",
                 f"{deploy}.worker.Worker",
                 *places,
-                *("--cores", "1", "--memory", "1g", "--work-dir", str(folder / str(number))),
+                *("--cores", "1", "--memory", memory, "--work-dir", str(folder / str(number))),
                 master,
             )
             for number in range(workers)
