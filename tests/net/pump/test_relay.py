@@ -85,7 +85,7 @@ def _check_conversation(rig: Rig, chunks: Callable[[bytes], list[bytes]]) -> Non
     rig.spin()
 
 
-def test_a_conversation_cut_in_two_at_every_byte_arrives_whole() -> None:
+async def test_a_conversation_cut_in_two_at_every_byte_arrives_whole() -> None:
     longest = max(map(len, _conversation()))
     with opened(Rig()) as rig:
         for cut in range(1, longest):
