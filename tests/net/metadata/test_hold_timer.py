@@ -309,6 +309,23 @@ async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockCl
         nursery.cancel_scope.cancel()
 
 
+async def test_events_of_many_answers_of_one_step_are_handed_on_in_turns(
+    autojump_clock: MockClock,
+) -> None:
+    """Moves in eight Metadata responses that came together took 34 ms of one step."""
+    taken: list[Event] = []
+    timer = HoldTimer(HoldQueue(_RULES), taken.append)
+    events = [EventLoopStalled(seconds=number) for number in range(1200)]
+    for begin in range(0, 1200, 150):
+        timer.emit(events[begin : begin + 150])
+    assert len(taken) == 200
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(timer.run)
+        await trio.testing.wait_all_tasks_blocked()
+        assert taken == events
+        nursery.cancel_scope.cancel()
+
+
 async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
