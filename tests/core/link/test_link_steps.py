@@ -491,6 +491,23 @@ def test_many_errors_in_one_receive_are_released_in_several_turns() -> None:
     assert steps.budget.used == 0
 
 
+def test_a_turn_releases_as_many_failed_partitions_as_errors_of_one_each() -> None:
+    """Five responses, as many as Java has under way, of 120 partitions took 26 ms of one step."""
+    steps = Stepped(route())
+    failed = dict.fromkeys(range(120), NOT_LEADER)
+    answers = b"".join(produce_answer(9, number, failed) for number in range(5))
+    for number in range(5):
+        steps.pass_on(steps.link.requests, produce_request(10, number, partitions=120))
+    steps.sent.clear()
+    steps.pass_on(steps.link.responses, answers)
+    for left in reversed(range(5)):
+        steps.release([None] * 120)
+        assert steps.link.responses.held is None
+        assert steps.link.responses.unfinished == bool(left)
+        steps.send(steps.link.responses, steps.link.responses.resume())
+    assert steps.sent == answers
+
+
 def test_many_errors_that_get_no_hint_are_read_in_several_turns() -> None:
     steps = Stepped(route())
     link = steps.link

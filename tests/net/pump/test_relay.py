@@ -85,7 +85,7 @@ def _check_conversation(rig: Rig, chunks: Callable[[bytes], list[bytes]]) -> Non
     rig.spin()
 
 
-def test_a_conversation_cut_in_two_at_every_byte_arrives_whole() -> None:
+async def test_a_conversation_cut_in_two_at_every_byte_arrives_whole() -> None:
     longest = max(map(len, _conversation()))
     with opened(Rig()) as rig:
         for cut in range(1, longest):
@@ -459,6 +459,21 @@ async def test_many_errors_in_one_receive_leave_others_their_turn(mock_clock: Mo
             answers += received(ends.client)
             assert len(steps) < 1000
         assert max(steps) < 30_000 < sum(steps)
+
+
+async def test_what_is_behind_the_held_errors_of_many_links_has_its_own_turns() -> None:
+    """With four errors behind each, as Java has, 200 links' took 108 ms of one step."""
+    route = moving_route()
+    with opened(Rig()) as rig:
+        links = [_pipelined(rig, route, 5) for _ in range(20)]
+        for ends, errors in links:
+            rig.send(ends.broker, errors)
+        assert rig.hold_queue.held == 20
+        learn(route, leader=2, epoch=4)
+        rig.hold_timer.review()
+        assert [received(ends.client).count(b"two") for ends, _ in links] == [1] * 20
+        rig.spin()
+        assert [received(ends.client).count(b"two") for ends, _ in links] == [4] * 20
 
 
 def test_many_requests_for_versions_in_one_receive_leave_others_their_turn() -> None:

@@ -43,7 +43,7 @@ from leader_hints.core.hints.held_index import HeldIndex
 from leader_hints.core.hints.held_response import HeldResponse
 from leader_hints.core.hints.hint_judge import JUDGED_AT_ONCE, HintJudge
 from leader_hints.core.hints.hold_allowance import HoldAllowance
-from leader_hints.core.hints.hold_report import HoldReport
+from leader_hints.core.hints.hold_report import REPORTED_AT_ONCE, HoldReport
 from leader_hints.core.hints.hold_rules import CALM, HoldRules
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.review_queue import ReviewQueue
@@ -106,7 +106,8 @@ class HoldQueue:
         A response that is held comes back from :meth:`review`.
         """
         hints = self._submit(held, now)
-        self._report_some()
+        # Many may come in one step, while very much is left of others: that is for the reviews.
+        self._report_some(1 + len(held.scanned.failures))
         return hints
 
     def _submit(self, held: Held, now: float) -> list[LeaderHint | None] | None:
@@ -361,7 +362,7 @@ class HoldQueue:
             response.held.give_back()
         self.unfinished |= bool(self._gone)
 
-    def _report_some(self) -> None:
+    def _report_some(self, most: int = REPORTED_AT_ONCE) -> None:
         """Report some of the decisions, and the rest at the next review."""
-        self.events += self.report.take()
+        self.events += self.report.take(min(most, REPORTED_AT_ONCE))
         self.unfinished |= bool(self.report)

@@ -15,7 +15,7 @@ from leader_hints.core.hints.miss_reason import MissReason, Settling
 from leader_hints.core.link.held import Held
 
 #: Failed partitions that are reported in one step: each costs all takers of events.
-_AT_ONCE = 200
+REPORTED_AT_ONCE = 200
 
 
 class HoldReport:
@@ -42,14 +42,14 @@ class HoldReport:
         )
         self._waiting.append((held, events))
 
-    def take(self) -> list[Event]:
-        """Return the next events, of a limited number of partitions."""
+    def take(self, most: int = REPORTED_AT_ONCE) -> list[Event]:
+        """Return the next events, of some ``most`` partitions."""
         events: list[Event] = []
-        while self._waiting and len(events) < _AT_ONCE:
+        while self._waiting and len(events) < most:
             held, waiting = self._waiting[0]
-            some = [*islice(waiting, _AT_ONCE)]
+            some = [*islice(waiting, most)]
             events += some
-            if len(some) < _AT_ONCE:
+            if len(some) < most:
                 self._waiting.popleft()
                 held.give_back()
         return events

@@ -14,7 +14,7 @@ from leader_hints.core.hints.recovery import Awaiting
 from leader_hints.core.link.ahead import Ahead
 from leader_hints.core.link.budget import Account
 from leader_hints.core.link.exchange import Exchange
-from leader_hints.core.link.flow import Flow, Pieces
+from leader_hints.core.link.flow import AT_ONCE, Flow, Pieces
 from leader_hints.core.link.gathered_frame import GatheredFrame
 from leader_hints.core.link.held import Held, cost
 from leader_hints.core.link.link_state import LinkState
@@ -117,15 +117,20 @@ class ResponseFlow(Flow):
         self.held: Held | None = None
         self.unread = False
 
-    def release(self, hints: Sequence[LeaderHint | None]) -> Pieces:
-        """Let the held response go on with ``hints``, and what came behind it."""
+    def release(self, hints: Sequence[LeaderHint | None], *, waited: bool = False) -> Pieces:
+        """Let the held response go on with ``hints``, and what came behind it.
+
+        Each failed partition costs as much as a response does that has one alone. ``waited``: it is
+        not the link's turn. Many links' responses go on together, so what is behind has its own.
+        """
         assert self.held is not None
         held, self.held = self.held, None
+        cost = AT_ONCE if waited else len(held.scanned.failures)
         # Its tag sections were read before: this cannot fail.
         pieces = self._step(held.answer(hints))
         # Where hints are only counted the hold queue keeps it on, and needs no more of it.
         held.frame = _NOTHING
-        if self._steps is None and not (self._backlog and self._put_off()):
+        if self._steps is None and not (self._backlog and self._put_off(cost)):
             pieces += self.resume()
         return pieces
 

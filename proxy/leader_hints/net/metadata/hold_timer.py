@@ -14,8 +14,8 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 
-#: Events that are emitted in one go, of which each costs microseconds; a response may bring
-#: thousands. And those that may wait for their turn.
+#: Events that are emitted in one turn, of which each costs some 50 us; a response may bring
+#: thousands, and many may come in one step. And those that may wait for their turn.
 _AT_ONCE = 200
 _MOST_PENDING = 20_000
 
@@ -39,6 +39,8 @@ class HoldTimer:
         self.waiting = trio.Event()
         self._emit = emit
         self._pending: deque[Event] = deque()
+        #: How many events may be emitted before :meth:`run` has its next turn.
+        self._room = _AT_ONCE
         self._changed = trio.Event()
         self._news = False
         #: Since when :meth:`run` is to have its next turn.
@@ -69,6 +71,7 @@ class HoldTimer:
 
     def review(self) -> None:
         """Let go what the view's news, or the time, allow."""
+        self._room = _AT_ONCE
         now = trio.current_time()
         decided = self.queue.review(now, self._delay.most(now))
         self._news = self.queue.unfinished
@@ -104,7 +107,7 @@ class HoldTimer:
             due = math.inf if deadline is None else deadline
             with trio.move_on_at(due):
                 await self._changed.wait()
-            now = trio.current_time()
+            self._room, now = _AT_ONCE, trio.current_time()
             self._delay.came(min(due, self._called_at), now)
             if self._news or now >= due:
                 self.review()
@@ -132,8 +135,10 @@ class HoldTimer:
         """
         self._pending += events
         waiting = len(self._pending)
-        for _ in range(waiting if waiting <= _AT_ONCE else max(_AT_ONCE, waiting - _MOST_PENDING)):
+        going = min(waiting, max(self._room, waiting - _MOST_PENDING))
+        self._room = max(self._room - going, 0)
+        for _ in range(going):
             self._emit(self._pending.popleft())
-        if self._pending:
-            self._news = True
+        self._news |= bool(self._pending)
+        if not self._room:
             self._call()

@@ -163,7 +163,7 @@ class Relay:
 
     def release(self, pair: SocketPair, hints: Sequence[LeaderHint | None]) -> None:
         """Let a held response go on with its hints."""
-        self._release(pair, hints)
+        self._release(pair, hints, waited=True)
         if pair.open:
             self._responded(pair)
 
@@ -197,7 +197,7 @@ class Relay:
             hints = self._hold_timer.submit(responses.held)
             if hints is None:
                 break
-            self._release(pair, hints)
+            self._release(pair, hints, waited=False)
         if responses.fault is not None and pair.open:
             ended = self._endings
             report = ended.client_at_fault if responses.unread else ended.broker_at_fault
@@ -224,7 +224,10 @@ class Relay:
         elif state.topic_ids.outdated:
             self._endings.close_outdated(pair)
 
-    def _release(self, pair: SocketPair, hints: Sequence[LeaderHint | None]) -> None:
-        error = self._queues.send(pair.client, pair.link.responses.release(hints))
+    def _release(
+        self, pair: SocketPair, hints: Sequence[LeaderHint | None], *, waited: bool
+    ) -> None:
+        pieces = pair.link.responses.release(hints, waited=waited)
+        error = self._queues.send(pair.client, pieces)
         if error is not None:
             self._endings.refused(pair.client, error)
