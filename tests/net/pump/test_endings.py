@@ -828,6 +828,29 @@ def test_a_client_that_asks_on_gets_all_of_its_last_answer_however_slowly_it_rea
         assert ended(ends.client)
 
 
+@pytest.mark.parametrize("stops", ["the process", "the broker"])
+def test_a_client_that_asks_on_meets_an_end_behind_its_last_answer(stops: str) -> None:
+    """A reset has the system forget what was lost on its way, and is not sent again itself."""
+    answer, limits = messages.produce_response(1, {0: 0}), replace(LIMITS, requests_in_flight=1)
+    with opened(Rig(limits=limits)) as rig:
+        ends = rig.link(hinting_route(), tcp=True)
+        rig.send(ends.client, messages.produce_request(10, 1))
+        if stops == "the process":
+            rig.drain(_nobody)
+            for _ in rig.pump.take_no_more():
+                pass
+        rig.send(ends.client, messages.produce_request(10, 2))
+        assert received(ends.broker) == messages.produce_request(9, 1)
+        ends.broker.send(answer)
+        if stops == "the broker":
+            ends.broker.close()
+        rig.spin()
+        ends.client.settimeout(_SECONDS)
+        assert ends.client.recv(1000) == answer
+        # An error is raised where it is reset.
+        assert ends.client.recv(1000) == b""
+
+
 def test_many_links_take_no_more_one_in_each_step() -> None:
     counts = []
     for links in (10, 200):

@@ -92,6 +92,7 @@ class Endings:
         pair = side.pair
         if side is pair.client and (side.ended or not pair.unsent_to_client):
             # The broker has closed, and the client has all that it sent.
+            pair.drop_untaken()
             self.close(pair)
             return
         if side.write_closed:
@@ -227,6 +228,7 @@ class Endings:
             return
         if (not link.resting if link.matched else not quiet) or pair.queued:
             return
+        pair.drop_untaken()
         self.give_up(pair)
 
     def close_outdated(self, pair: SocketPair) -> None:
