@@ -191,6 +191,34 @@ def test_what_a_run_leaves_behind_that_is_killed_later_is_finished_with_the_next
     assert len(_open(tmp_path)) == 1
 
 
+def _flock_of_nfs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have locks as on NFS, where an exclusive one needs a file that may be written (flock(2))."""
+    lock = fcntl.flock
+
+    def flock(file: Any, operation: int) -> None:
+        if operation & fcntl.LOCK_EX and fcntl.fcntl(file, fcntl.F_GETFL) & os.O_ACCMODE == 0:
+            raise OSError(errno.EBADF, os.strerror(errno.EBADF))
+        lock(file, operation)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+
+
+def test_on_nfs_a_killed_runs_file_is_finished_and_a_living_ones_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _flock_of_nfs(monkeypatch)
+    torn = tmp_path / "side.car-1_20250101T000000Z_r0_000003.jsonl.open"
+    torn.write_bytes(b"one\n")
+    living = _sink(tmp_path, "r2")
+    living.write([b"two"])
+    sink = _sink(tmp_path)
+    sink.write([b"three"])
+    sink.close()
+
+    assert [_lines(file) for file in _finished(tmp_path)] == [[b"one"], [b"three"]]
+    living.close()
+
+
 def test_a_living_runs_file_is_left_alone(tmp_path: Path) -> None:
     living, other = _sink(tmp_path), _sink(tmp_path, "r2")
     living.write([b"one"])

@@ -18,7 +18,7 @@ import fcntl
 import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Final
+from typing import BinaryIO, Final
 
 from leader_hints.net.journal.sink import LinesLostError
 
@@ -142,7 +142,7 @@ class FileSink:
             if f"_{self._run}_" in path.name:
                 # What is left of those that were replaced has nothing else than their copies.
                 continue
-            with contextlib.suppress(OSError), path.open("rb") as file:
+            with contextlib.suppress(OSError), _opened_to_lock(path) as file:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _rename_finished(path)
 
@@ -282,6 +282,17 @@ class _OpenFile:
                 self.failed = True
                 raise
             self._torn = False
+
+
+def _opened_to_lock(path: Path) -> BinaryIO:
+    """Open a file that a former process has left; it may be one of another user.
+
+    NFS gives exclusive locks only of what is open for writing (flock(2)).
+    """
+    try:
+        return path.open("r+b")
+    except PermissionError:
+        return path.open("rb")
 
 
 def _rename_finished(path: Path) -> None:

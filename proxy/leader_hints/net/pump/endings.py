@@ -56,7 +56,7 @@ class Endings:
         """The other end has no more to say: pass on what was kept back, and say so too."""
         pair = side.pair
         side.ended = True
-        if side is pair.client and side.write_closed:
+        if side is pair.client and (side.write_closed or not pair.moves):
             self.close(pair)
             return
         if side is pair.broker:
@@ -92,6 +92,7 @@ class Endings:
         pair = side.pair
         if side is pair.client and (side.ended or not pair.unsent_to_client):
             # The broker has closed, and the client has all that it sent.
+            pair.drop_untaken()
             self.close(pair)
             return
         if side.write_closed:
@@ -141,6 +142,10 @@ class Endings:
         # What has called this may still look at its sides.
         self._closed.append(pair)
         client, broker = pair.client, pair.broker
+        if not pair.moves:
+            # Who ends a connection keeps its port for a minute, and there are only so many. Nothing
+            # was said that a reset could cost.
+            _reset_when_closed(broker)
         _do_all(
             partial(self.times.forget, pair),
             partial(self._watched.forget, client),
@@ -165,8 +170,7 @@ class Endings:
     def turn_away(self, pair: SocketPair) -> None:
         """Close a link on which the broker has said nothing; see
         :mod:`leader_hints.net.clients.reset`."""
-        with suppress(OSError):
-            pair.client.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+        _reset_when_closed(pair.client)
         self.close(pair)
 
     def client_at_fault(self, pair: SocketPair, fault: str) -> None:
@@ -227,6 +231,7 @@ class Endings:
             return
         if (not link.resting if link.matched else not quiet) or pair.queued:
             return
+        pair.drop_untaken()
         self.give_up(pair)
 
     def close_outdated(self, pair: SocketPair) -> None:
@@ -283,6 +288,11 @@ class Endings:
         while closed:
             closed.pop().part()
             yield
+
+
+def _reset_when_closed(side: Side) -> None:
+    with suppress(OSError):
+        side.socket.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
 
 
 def _do_all(*steps: Callable[[], object]) -> None:

@@ -4,6 +4,7 @@ Tested in ``tests/net/pump/test_endings.py``.
 """
 
 import fcntl
+import os
 import socket
 import struct
 import termios
@@ -18,6 +19,8 @@ from leader_hints.net.pump.tls_socket import Transport
 _INT = struct.Struct("@i")
 #: Asks Linux for the bytes of a socket that it has not sent yet (SIOCOUTQNSD).
 _NOT_SENT = 0x894B
+#: Received at once of what nobody takes, and how often at most: a client may send on and on.
+_UNTAKEN, _TIMES = 1 << 18, 32
 
 
 class Side:
@@ -96,6 +99,17 @@ class SocketPair:
         One that reads slowly takes them long before there is room for more.
         """
         return sum(_asked(side, termios.TIOCOUTQ) for side in (self.client, self.broker))
+
+    def drop_untaken(self) -> None:
+        """Receive in vain what the client has said by now, before its socket is closed.
+
+        Else Linux resets it. That is not sent again if it is lost, nor is what was sent before and
+        is lost on its way: the client would wait for its last answer until its own time is over.
+        """
+        with suppress(OSError):
+            for _ in range(_TIMES):
+                if not os.read(self.client.socket.fileno(), _UNTAKEN):
+                    return
 
     def part(self) -> None:
         """Have it and its sides, once it is closed, not keep each other."""
