@@ -803,7 +803,7 @@ class _Relay:
         hold = Hold(number, client, self._key, self._node, self._since, self._proxy.now)
         self._proxy.holds.append(hold)
         self._since = None
-        self._send(self.link.responses.release(hints))
+        self._send(self.link.responses.release(hints, waited=True))
         self._look_at_held()
         self._go_on()
 

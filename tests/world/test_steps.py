@@ -59,7 +59,10 @@ class _Steps(trio.abc.Instrument):
     def apart(self, done: Callable[..., Any]) -> Callable[..., Any]:
         """Have calls counted as steps of their own: in a process others get their turn between."""
 
-        def step(*arguments: Any) -> Any:
+        def step(*arguments: Any, waited: bool = False) -> Any:
+            if waited:
+                # Those that have waited together go on in the step that ends their wait.
+                return done(*arguments, waited=True)
             outer, self._lines = self._lines, 0
             try:
                 return done(*arguments)
