@@ -426,7 +426,7 @@ class _Client:
                     topic,
                     name=self._topic,
                     partition_data=tuple(
-                        plain(data, index=partition, records=b"records")
+                        plain(data, index=partition, records=samples.NUMBERED)
                         for partition in sorted(self._partitions)
                     ),
                 ),
