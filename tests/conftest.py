@@ -73,6 +73,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Add the choice of a tier; ``rest`` are the tests that ``test`` leaves out."""
     tiers = [tier.name.lower() for tier in Tier]
     parser.addoption("--tier", choices=[*tiers, "rest"], default="all", help="see tests/tiers.py")
+    parser.addoption("--fleets", metavar="FIRST:END", help="random fleets of the pipeline, besides")
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:

@@ -177,7 +177,7 @@ def whole(
 
 def on_cluster(journal: Path, name: str, workers: int) -> Trial:
     """The same on a cluster of Spark's own on this machine: a driver, a master, and workers of one
-    core, which read lines by Spark. Java is started anew for all of them."""
+    core, which read lines by Spark. Each has a Java of its own, which has just been started."""
     folder = _fresh(f"{name}-cluster")
     folder.mkdir(parents=True)
     settings = {

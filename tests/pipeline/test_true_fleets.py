@@ -24,10 +24,26 @@ _DRIFT_MS = 25.0
 Told = Mapping[str, Sequence[Row]]
 
 
-@pytest.mark.parametrize(
-    ("seeds", "poll_s", "hours_ahead"),
-    [((7, 10, 26, 27), 60.0, False), ((4, 9, 19), 5.0, True)],
-)
+#: Seeds of fleets whose journals are read together, seconds from one poll of their sidecars to the
+#: next, and whether clocks may be hours ahead.
+_FLEETS = [((7, 10, 26, 27), 60.0, False), ((4, 9, 19), 5.0, True)]
+#: So many of those that ``--fleets`` names are read together.
+_TOGETHER = 4
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Have ``--fleets FIRST:END`` try fleets of more seeds, both ways."""
+    if "seeds" not in metafunc.fixturenames:
+        return
+    fleets, more = list(_FLEETS), metafunc.config.getoption("--fleets")
+    if more:
+        first, end = map(int, more.split(":"))
+        for begin in range(first, end, _TOGETHER):
+            some = (*range(begin, min(begin + _TOGETHER, end)),)
+            fleets += [(some, 60.0, False), (some, 5.0, True)]
+    metafunc.parametrize(("seeds", "poll_s", "hours_ahead"), fleets)
+
+
 def test_tables_say_what_is_true(
     spark: SparkSession, tmp_path: Path, seeds: tuple[int, ...], poll_s: float, hours_ahead: bool
 ) -> None:
