@@ -25,6 +25,8 @@ _TARGET = ("java", "3.6.2")
 #: Least share of the errors that wait which are settled within the bound.
 _LEAST_SETTLED = 0.95
 _KINDS = ("produce", "consume")
+#: Rounds before those that count: so many moves later brokers are as quick as they stay.
+_WARM_UP = 2
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,14 @@ def _measure(samples: Samples, client: str, broker: str, setup: Setup) -> None:
     def after(arm: Arm, cluster: RealCluster, topic: str) -> None:
         floors[arm].add(floor_of(cluster, topic))
 
-    pools = run(arms(broker), setup.rounds, setup.moves, client=WITHOUT_HINTS[client], after=after)
+    pools = run(
+        arms(broker),
+        setup.rounds,
+        setup.moves,
+        client=WITHOUT_HINTS[client],
+        warm_up=_WARM_UP * setup.moves,
+        after=after,
+    )
     name = f"{client}, {broker}"
     samples.add(name, "setup", setup)
     for arm, sample in pools.items():

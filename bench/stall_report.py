@@ -143,22 +143,25 @@ def run(
     replication: Mapping[str, str] = FAST_REPLICATION,
     client: Client = JAVA,
     turning: bool = False,
+    warm_up: int | None = None,
     after: Callable[[Arm, RealCluster, str], None] = lambda arm, cluster, topic: None,
 ) -> dict[Arm, Sample]:
     """Measure all arms in alternating rounds; return the pooled samples.
 
-    ``turning``: other brokers lead in each round. ``after``: called with the arm, its cluster and
-    the topic after each round that counts.
+    ``turning``: other brokers lead in each round. ``warm_up``: moves of each arm before those that
+    count, since the JVMs are cold; by default half a round. ``after``: called with the arm, its
+    cluster and the topic after each round that counts.
 
     All latencies are kept under build/bench/latencies in a folder for each comparison, such as
-    zk-3.6.2-fast-java. The first round of each arm is preceded by half a round that does not count,
-    since the JVMs are cold.
+    zk-3.6.2-fast-java.
 
     :raises click.ClickException: a tool that brokers need is missing.
     """
     missing = maven.missing_tools()
     if missing is not None:
         raise click.ClickException(missing)
+    if warm_up is None:
+        warm_up = max(moves // 2, 5)
     pools = {arm: Sample() for arm in compared}
     kind = "beside" if bystanders else "fast" if replication else "shipped"
     latencies = _emptied(compared[0], f"{kind}-{client.name}")
@@ -170,7 +173,7 @@ def run(
                 index = compared.index(arm)
                 place = folder / f"{number}-{index}"
                 topic = f"stall-{number}-{index}"
-                count = moves if number else max(moves // 2, 5)
+                count = moves if number else warm_up
                 cluster = running[arm.cluster]
                 turn = number % len(cluster.brokers) if turning else 0
                 sample, all_of_them = measure(
