@@ -857,6 +857,25 @@ def test_a_client_that_never_rests_is_asked_for_no_more_and_gets_all_its_answers
         assert received(ends.broker) == b""
 
 
+def test_a_client_that_always_has_more_to_send_is_asked_for_no_more_either() -> None:
+    """As librdkafka has, which may have a million requests under way."""
+    asked = [messages.produce_request(10, number) for number in range(90)]
+    answers = [messages.produce_response(number, {0: 0}) for number in range(2)]
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, asked[0] + asked[1][:9])
+        rig.drain(_nobody)
+        for _ in rig.pump.take_no_more():
+            pass
+        ends.client.sendall(asked[1][9:] + b"".join(asked[2:]))
+        rig.spin()
+        taken = b"".join(messages.produce_request(9, number) for number in range(2))
+        assert received(ends.broker) == taken
+        rig.send(ends.broker, b"".join(answers))
+        assert received(ends.client) == b"".join(answers)
+        assert ended(ends.client)
+
+
 def test_a_client_that_asks_on_gets_all_of_its_last_answer_however_slowly_it_reads() -> None:
     """A socket that is closed drops what it has not sent where something comes that is not read."""
     answer = messages.fetch_response(1, records=random.Random(0).randbytes(700_000))
