@@ -161,14 +161,11 @@ def test_a_client_that_asks_on_gets_all_that_a_broker_said_before_its_end(closes
 
 
 def test_a_client_that_asks_on_is_not_reset_once_all_is_sent_to_it() -> None:
-    """It may have more requests under way than are taken, so what it asks is not read."""
-    with opened(Rig(limits=replace(LIMITS, requests_in_flight=2))) as rig:
+    with opened(Rig()) as rig:
         ends, _ = _answered_more_than_is_taken(rig)
-        for number in range(2, 5):
-            rig.send(ends.client, messages.fetch_request(16, number, epoch=3))
-        received(ends.broker)
         ends.broker.close()
         rig.spin()
+        ends.client.send(messages.fetch_request(16, 2, epoch=3))
         now = itertools.count(1)
 
         def closed() -> bool:
@@ -179,6 +176,24 @@ def test_a_client_that_asks_on_is_not_reset_once_all_is_sent_to_it() -> None:
         until(closed, "the link is closed", _SECONDS)
         (state,) = ends.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
         assert state == _CLOSE_WAIT
+
+
+@pytest.mark.parametrize("goes", [reset, socket.socket.close])
+def test_a_client_that_goes_with_much_under_way_has_no_link_once_its_broker_has_gone(
+    goes: Callable[[socket.socket], None],
+) -> None:
+    """No more of its requests may be taken, but they go nowhere any more."""
+    with opened(Rig(limits=replace(LIMITS, requests_in_flight=2))) as rig:
+        ends, _ = _answered_more_than_is_taken(rig)
+        asked = [messages.fetch_request(16, number, epoch=3) for number in range(2, 5)]
+        rig.send(ends.client, b"".join(asked))
+        received(ends.broker)
+        ends.broker.close()
+        rig.spin()
+        assert rig.pump.has(1)
+        goes(ends.client)
+        rig.spin()
+        assert not rig.pump.has(1)
 
 
 def test_a_client_that_stays_once_it_has_met_the_end_keeps_its_link_for_a_moment_only() -> None:
