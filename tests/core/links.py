@@ -112,6 +112,13 @@ class Driven:
             while left and self.link.requests.fault is None:
                 left = self._receive(self.link.requests, left, self.to_broker)
 
+    def up_while_taken(self, data: bytes) -> bytes:
+        """Let the client, which has all of ``data`` to send, do so; return what is not taken."""
+        left = memoryview(data)
+        while left and not self.link.crowded:
+            left = self._receive(self.link.requests, left, self.to_broker)
+        return bytes(left)
+
     def down(self, data: bytes, cuts: Iterable[int] = ()) -> None:
         """Let the broker send ``data`` in chunks."""
         for chunk in chunks(data, cuts):

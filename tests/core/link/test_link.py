@@ -16,6 +16,7 @@ from leader_hints.core.link.held import Held
 from leader_hints.core.mode import Mode
 from leader_hints.core.versions.client_capabilities import client_table
 from tests.core import samples
+from tests.core.brokers import route_before
 from tests.core.conversation import NODES, ONE, TWO, Exchanged, conversation, decide
 from tests.core.links import Driven, route
 from tests.core.samples import (
@@ -78,6 +79,20 @@ def test_every_split_of_the_requests() -> None:
         driven = _talk([cut], [])
         assert driven.to_broker == _SENT, cut
         assert driven.to_client == _GOT, cut
+
+
+@pytest.mark.parametrize("release", ["2.4", "2.6", "3.6"])
+def test_where_no_more_is_taken_a_request_that_has_begun_is_and_nothing_behind_it(
+    release: str,
+) -> None:
+    """A producer that always had more to send began the next one with the rest of each."""
+    ends = [0, *itertools.accumulate(len(exchanged.asked) for exchanged in _TALK)]
+    for cut in range(len(_ASKED)):
+        driven = Driven(route_before(release))
+        driven.up(_ASKED[:cut])
+        driven.link.take_no_more()
+        left = driven.up_while_taken(_ASKED[cut:])
+        assert len(_ASKED) - len(left) == min(end for end in ends if end >= cut), cut
 
 
 def test_every_split_of_the_responses() -> None:

@@ -56,6 +56,8 @@ from tests.net.rig import (
 _SMALL = 16_384
 #: Bounds a broken test.
 _SECONDS = 10.0
+#: A TCP socket whose other end has ended, and has not reset it (tcp(7): TCP_INFO).
+_CLOSE_WAIT = 8
 #: What two kernel buffers of _SMALL (doubled by Linux) on either side of the pump and one buffer
 #: of the pump may hold, generously.
 _KEPT_AT_MOST = 1 << 20
@@ -154,6 +156,42 @@ def test_a_client_that_asks_on_gets_all_that_a_broker_said_before_its_end(closes
         until(over, "the client has met the end", _SECONDS)
         assert got == answer
         ends.client.close()
+        rig.spin()
+        assert not rig.pump.has(1)
+
+
+def test_a_client_that_asks_on_is_not_reset_once_all_is_sent_to_it() -> None:
+    with opened(Rig()) as rig:
+        ends, _ = _answered_more_than_is_taken(rig)
+        ends.broker.close()
+        rig.spin()
+        ends.client.send(messages.fetch_request(16, 2, epoch=3))
+        now = itertools.count(1)
+
+        def closed() -> bool:
+            rig.sweep(next(now))
+            received(ends.client)
+            return not rig.pump.has(1)
+
+        until(closed, "the link is closed", _SECONDS)
+        (state,) = ends.client.getsockopt(socket.IPPROTO_TCP, socket.TCP_INFO, 1)
+        assert state == _CLOSE_WAIT
+
+
+@pytest.mark.parametrize("goes", [reset, socket.socket.close])
+def test_a_client_that_goes_with_much_under_way_has_no_link_once_its_broker_has_gone(
+    goes: Callable[[socket.socket], None],
+) -> None:
+    """No more of its requests may be taken, but they go nowhere any more."""
+    with opened(Rig(limits=replace(LIMITS, requests_in_flight=2))) as rig:
+        ends, _ = _answered_more_than_is_taken(rig)
+        asked = [messages.fetch_request(16, number, epoch=3) for number in range(2, 5)]
+        rig.send(ends.client, b"".join(asked))
+        received(ends.broker)
+        ends.broker.close()
+        rig.spin()
+        assert rig.pump.has(1)
+        goes(ends.client)
         rig.spin()
         assert not rig.pump.has(1)
 
@@ -538,19 +576,33 @@ def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> 
         assert len(rig.lacks) == 1
 
 
-def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under_way() -> None:
+def _better_served_by_name() -> Route:
+    """A route whose clients use an id that has no name, once they were offered ids."""
     route = _before_2_8()
     view = route.broker.view
     assert view is not None
     view.learn(TopicMetadata(0, "one", bytes([1] * 16), (Led(0, 1, 0),)), 1)
     view.hidden.take(TopicMetadata(3, ANY_TOPIC, bytes(16), ()), route.name)
+    return route
+
+
+def _link_by_ids(rig: Rig, route: Route, *, tcp: bool = False) -> Ends:
+    """Return a link that is to end once its Fetch request is answered."""
+    view = route.broker.view
+    assert view is not None
+    ends = rig.link(route, tcp=tcp)
+    _hello(rig, ends, offered=16)
+    for now in (0.0, 2.0):
+        view.unknown_ids.used([messages.TOPIC_ID], now)
+        view.unknown_ids.answered(view.topics.name, now, now)
+    rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+    return ends
+
+
+def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under_way() -> None:
+    route = _better_served_by_name()
     with opened(Rig()) as rig:
-        ends = rig.link(route)
-        _hello(rig, ends, offered=16)
-        for now in (0.0, 2.0):
-            view.unknown_ids.used([messages.TOPIC_ID], now)
-            view.unknown_ids.answered(view.topics.name, now, now)
-        rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
+        ends = _link_by_ids(rig, route)
         rig.send(ends.client, messages.metadata_request(11, 3))
         rig.send(ends.broker, messages.fetch_response_by_name(2))
         assert received(ends.client)
@@ -559,6 +611,20 @@ def test_a_link_whose_client_is_better_served_by_name_ends_when_nothing_is_under
         assert ended(ends.client)
         assert ended(ends.broker)
         _hello(rig, rig.link(route), offered=12)
+
+
+def test_a_client_that_is_better_served_by_name_meets_an_end_though_it_asks_on() -> None:
+    """A reset would cost it its last answer, if that is lost on its way."""
+    with opened(Rig()) as rig:
+        ends = _link_by_ids(rig, _better_served_by_name(), tcp=True)
+        ends.broker.send(messages.fetch_response_by_name(2))
+        # Ready later, so it is served later.
+        ends.client.send(messages.metadata_request(11, 3))
+        rig.spin()
+        ends.client.settimeout(_SECONDS)
+        assert ends.client.recv(1000)
+        # An error is raised where it is reset.
+        assert ends.client.recv(1000) == b""
 
 
 def _synthesizing() -> Route:
@@ -804,6 +870,25 @@ def test_a_client_that_never_rests_is_asked_for_no_more_and_gets_all_its_answers
         assert received(ends.client) == b"".join(answers[:4])
         assert ended(ends.client)
         assert received(ends.broker) == b""
+
+
+def test_a_client_that_always_has_more_to_send_is_asked_for_no_more_either() -> None:
+    """As librdkafka has, which may have a million requests under way."""
+    asked = [messages.produce_request(10, number) for number in range(90)]
+    answers = [messages.produce_response(number, {0: 0}) for number in range(2)]
+    with opened(Rig()) as rig:
+        ends = rig.link(hinting_route())
+        rig.send(ends.client, asked[0] + asked[1][:9])
+        rig.drain(_nobody)
+        for _ in rig.pump.take_no_more():
+            pass
+        ends.client.sendall(asked[1][9:] + b"".join(asked[2:]))
+        rig.spin()
+        taken = b"".join(messages.produce_request(9, number) for number in range(2))
+        assert received(ends.broker) == taken
+        rig.send(ends.broker, b"".join(answers))
+        assert received(ends.client) == b"".join(answers)
+        assert ended(ends.client)
 
 
 def test_a_client_that_asks_on_gets_all_of_its_last_answer_however_slowly_it_reads() -> None:

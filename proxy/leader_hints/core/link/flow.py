@@ -3,6 +3,7 @@
 Tested in ``tests/core/link/test_link.py``.
 """
 
+import struct
 from abc import ABC, abstractmethod
 
 from leader_hints.core.link.ahead import Ahead
@@ -14,6 +15,8 @@ from leader_hints.wire.scatter import Rest
 #: once must be copied before anything else is received there.
 Pieces = list[memoryview | bytes]
 
+#: A frame's size, which it begins with.
+_SIZE = struct.Struct(">i")
 #: Bytes of each frame, on average, from which on a link may receive much at once; and frames at
 #: once after which it never may again: nobody sends so many who means well.
 _LARGE = 128
@@ -34,7 +37,8 @@ class Flow(ABC):
     that frame's own, so that no byte is copied twice.
 
     Each frame costs some microseconds, however small it is, and all other links wait meanwhile. So
-    where frames begin ``little`` is received at once, and ``most`` only where frames are large.
+    where frames begin ``little`` is received at once, and ``most`` only where frames are large. If
+    ``_most`` is 0, nothing behind a frame that has begun is received with its rest.
 
     A frame that does not go on as it came leaves what goes instead in ``_instead``. Where only its
     beginning is there, ``_rest`` says how it goes on.
@@ -104,13 +108,21 @@ class Flow(ABC):
         if self._carry:
             size = len(self._carry)
             self._shared[:size] = self._carry
-            return self._shared[size : size + self._most]
+            return self._shared[size : size + (self._most or self._lacking)]
         if self.opaque:
             return self._shared
         if self._skip:
             # The rest of a frame costs nothing, but others may follow it.
             return self._shared[: self._skip + self._most]
         return self._begun
+
+    @property
+    def _lacking(self) -> int:
+        """How many bytes are lacking at least of the frame whose beginning is carried over."""
+        have = len(self._carry)
+        if have < _SIZE.size:
+            return _SIZE.size - have
+        return _SIZE.size + int(_SIZE.unpack_from(self._carry)[0]) - have
 
     def received(self, size: int) -> Pieces:
         """Take ``size`` bytes that stand at the start of :meth:`buffer`; return what to send."""

@@ -19,7 +19,7 @@ class Link:
     asks the hold queue where a response is held, and stops reading the client while ``crowded``.
     """
 
-    __slots__ = ("_account", "_most", "_takes_no_more", "requests", "responses", "state")
+    __slots__ = ("_account", "_most", "requests", "responses", "state")
 
     def __init__(
         self,
@@ -37,7 +37,6 @@ class Link:
         self.state = LinkState(route, number, address, principal)
         opaque = not self.state.policies.plan.reads
         self._most = requests_in_flight
-        self._takes_no_more = False
         self._account = Account(budget, address, number)
         if route.broker.serves_anybody:
             # Nothing that the client could show makes it another than those that nobody knows.
@@ -55,7 +54,7 @@ class Link:
         """
         if self._account.noted > self._account.per_link:
             return True
-        if self._takes_no_more and not self.requests.begun:
+        if self.requests.takes_no_more and not self.requests.begun:
             return True
         exchanges = len(self.state.exchanges.waiting)
         if exchanges >= self._most and self.requests.begun:
@@ -80,7 +79,7 @@ class Link:
 
     def take_no_more(self) -> None:
         """Be crowded from now on wherever no part of a request has been taken."""
-        self._takes_no_more = True
+        self.requests.take_no_more()
 
     def close(self) -> None:
         """Give back what the flows have reserved."""

@@ -59,6 +59,8 @@ class RequestFlow(Flow):
     """Notes each request as an exchange, and brings raised versions down, in place.
 
     Large because it has a reader for each API that is changed, and the steps of three of them.
+
+    ``takes_no_more``: see :meth:`take_no_more`.
     """
 
     __slots__ = (
@@ -70,6 +72,7 @@ class RequestFlow(Flow):
         "_link",
         "_policies",
         "_steps",
+        "takes_no_more",
     )
 
     def __init__(
@@ -85,6 +88,16 @@ class RequestFlow(Flow):
         self._letting_go = False
         #: Of the recoding of a large request, which is done in the link's turns.
         self._steps: Steps[Pieces | None] | None = None
+        self.takes_no_more = False
+
+    def take_no_more(self) -> None:
+        """Take a request that has begun, and none behind it.
+
+        There is no room for what follows it: of a client that always has more to send, the next one
+        would have begun with the rest of each.
+        """
+        self.takes_no_more = True
+        self._most = 0
 
     def resume(self) -> Pieces:
         """See :meth:`leader_hints.core.link.flow.Flow.resume`."""
@@ -252,7 +265,7 @@ class RequestFlow(Flow):
 
     def _fit(self, size: int, frames: int) -> None:
         # Whom nobody has authenticated may send small requests next, and each of them is noted.
-        if self._account.trusted:
+        if self._account.trusted and not self.takes_no_more:
             super()._fit(size, frames)
 
     def _stop_reading(self) -> None:

@@ -237,6 +237,7 @@ class Endings:
     def close_outdated(self, pair: SocketPair) -> None:
         """Close a link whose client is to be offered other versions, once nothing is under way."""
         if pair.open and pair.link.matched and pair.link.resting and not pair.queued:
+            pair.drop_untaken()
             self.close(pair)
 
     # Their time is over.
@@ -263,6 +264,7 @@ class Endings:
     def _review(self, pair: SocketPair, now: float) -> None:
         review = self.times.review(pair, now)
         if pair.client.write_closed and not pair.unsent_to_client:
+            pair.drop_untaken()
             self.close(pair)
         elif review.limit:
             self._expire(pair, review.limit)
