@@ -11,6 +11,7 @@ from collections.abc import Callable
 import trio
 
 from leader_hints.core.events import Event, TakeoverFailed
+from leader_hints.net.child_process import ended
 
 
 class Replacement:
@@ -45,7 +46,7 @@ class Replacement:
         command = [sys.executable, *sys.orig_argv[1:]]
         process = await trio.lowlevel.open_process(command, stdin=subprocess.DEVNULL)
         try:
-            code = await process.wait()
+            code = await ended(process)
         finally:
             # This process ends: if not for the new one, then both are to.
             if not replaced.is_set() and process.returncode is None:

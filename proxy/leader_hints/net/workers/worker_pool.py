@@ -17,6 +17,7 @@ import trio
 from leader_hints.core.events import Event, TaskFailed, WorkerBegan, WorkerEnded
 from leader_hints.core.workers.messages import Begin, FromWorker, Message
 from leader_hints.errors import places_of
+from leader_hints.net.child_process import ended
 from leader_hints.net.workers.channel import Channel
 from leader_hints.net.workers.parent_side import ParentSide, Worker
 
@@ -135,11 +136,11 @@ async def _end(process: trio.Process, *, at_once: bool) -> None:
     """Wait until a process has ended, or end it."""
     if not at_once:
         with trio.move_on_after(_TO_END):
-            await process.wait()
+            await ended(process)
     if process.returncode is None:
         with suppress(ProcessLookupError):
             process.kill()
-        await process.wait()
+        await ended(process)
 
 
 def _reason(code: int | None) -> str:
