@@ -10,8 +10,9 @@ recreated topic has fewer.
 A broker that is cut off repeats what is over, and it may be what a former topic was. So what a
 broker repeats of a topic without an id is no news.
 
-With an id a lower epoch is of a broker that lags. If polls report it for so long that no broker can
-lag, and no broker reports the known epoch, the cluster's metadata was restored from a backup.
+With an id a lower epoch is of a broker that lags. If polls of most brokers report it for so long
+that no broker can lag, and no broker reports the known epoch, the cluster's metadata was restored
+from a backup.
 """
 
 from collections.abc import Container, Iterator
@@ -124,11 +125,18 @@ class LeaderReports:
         if settles and led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
 
-    def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderChange]:
-        """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
-        now = self._clock()
-        since = topic.behind.setdefault(led.partition, {}).setdefault(reporter, now)
-        return self.adopt(topic, led) if now >= since + _LAG else []
+    def restored(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderChange]:
+        """Take a lower epoch of a topic with an id from a poll; return the move, if it counts.
+
+        One broker that is cut off may report it at two polls while the others happen to answer
+        before the first and after the second one.
+        """
+        now, behind = self._clock(), topic.behind.setdefault(led.partition, {})
+        since = behind.setdefault(source.poller, now)
+        if now < since + _LAG:
+            return []
+        others = topic.seen & self._topics.answering - behind.keys()
+        return self.adopt(topic, led) if len(behind) > len(others) else []
 
     def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderChange]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
