@@ -221,6 +221,17 @@ def test_without_ids_a_broker_that_lacks_added_partitions_takes_none_away() -> N
     assert view.leader("t", 1) == Leader(3, 0)
 
 
+def test_without_ids_a_broker_that_is_cut_off_takes_no_added_partition_away() -> None:
+    """It never learns of it, and is polled each minute as the others are."""
+    view, whole = LeaderView("k"), {0: (1, 5), 1: (2, 0)}
+    for _ in range(4):
+        for node, shown in ((1, whole), (2, whole), (3, {0: (1, 5)})):
+            reported, route = answer(shown), f"r{node}"
+            view.learn(reported, node, route=route, poll=True)
+            view.hidden.take(reported, route)
+            assert view.leader("t", 1) == Leader(2, 0)
+
+
 _LARGE = 20_000
 #: Lines of a step at most: some two milliseconds.
 _MOST = 16_000
