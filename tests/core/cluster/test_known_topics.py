@@ -1,3 +1,5 @@
+from collections.abc import Mapping
+
 import pytest
 
 from leader_hints.apis.metadata import UNTOLD_ID, ZERO_ID, Led, TopicMetadata
@@ -191,6 +193,49 @@ def test_brokers_that_lag_at_the_same_time_bring_no_former_id_back() -> None:
     # Others have not said so in between.
     view.learn(answer({0: (1, 5)}, topic=former), 2, poll=True)
     assert view.topics.key("t") == former
+
+
+def _poll(view: LeaderView, reports: Mapping[int, bytes]) -> None:
+    """Have brokers behind routes of their own polled, in this order."""
+    for node, reported in reports.items():
+        route, about = f"r{node}", answer({0: (node, 5)}, topic=reported)
+        view.learn(about, node, route=route, poll=True)
+        view.hidden.take(about, route)
+
+
+def test_a_broker_that_is_cut_off_brings_no_former_id_back() -> None:
+    """It answered last in one poll of all brokers and first in the next one, so no other did in
+    between."""
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (3, 41)}, topic=former)
+    _poll(view, {1: living, 2: living, 3: former})
+    for _ in range(3):
+        _poll(view, {3: former, 1: living, 2: living})
+        assert view.topics.key("t") == living
+        _poll(view, {1: living, 2: living, 3: former})
+        assert view.topics.key("t") == living
+
+
+def test_most_brokers_bring_a_former_id_back() -> None:
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=living)
+    _poll(view, {1: living, 3: former, 2: living})
+    assert view.topics.key("t") == former
+    # The one that goes on to report it takes back what it has said itself alone.
+    _poll(view, {1: living, 3: former, 2: living})
+    assert view.topics.key("t") == living
+
+
+def test_a_broker_that_cannot_be_asked_keeps_no_former_id() -> None:
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=living)
+    _poll(view, {1: living, 2: former})
+    for _ in range(3):
+        _poll(view, {2: former, 1: living})
+        assert view.topics.key("t") == former
+    view.hidden.lost("r2")
+    _poll(view, {1: living})
+    assert view.topics.key("t") == living
 
 
 def test_a_cluster_that_gets_ids_keeps_none_of_the_entries_without() -> None:

@@ -221,6 +221,17 @@ def test_without_ids_a_broker_that_lacks_added_partitions_takes_none_away() -> N
     assert view.leader("t", 1) == Leader(3, 0)
 
 
+def test_without_ids_a_broker_that_is_cut_off_takes_no_added_partition_away() -> None:
+    """It never learns of it, and is polled each minute as the others are."""
+    view, whole = LeaderView("k"), {0: (1, 5), 1: (2, 0)}
+    for _ in range(4):
+        for node, shown in ((1, whole), (2, whole), (3, {0: (1, 5)})):
+            reported, route = answer(shown), f"r{node}"
+            view.learn(reported, node, route=route, poll=True)
+            view.hidden.take(reported, route)
+            assert view.leader("t", 1) == Leader(2, 0)
+
+
 _LARGE = 20_000
 #: Lines of a step at most: some two milliseconds.
 _MOST = 16_000
@@ -357,6 +368,33 @@ def test_with_ids_lower_epochs_count_if_nobody_reports_the_known_one_for_long() 
     assert view.leader("t", 0) == Leader(1, 3)
     assert view.leader("t", 1) == Leader(1, 7)
     assert _polled(view, 3, (3, 4), (1, 7)) != []
+
+
+def test_with_ids_lower_epochs_of_one_broker_among_others_never_count() -> None:
+    """It is cut off. It answers last in one poll of all brokers and first in the next one."""
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    routes = {1: (2, 8), 2: (2, 8), 3: (3, 7)}
+    for minute, order in enumerate(((1, 2, 3), (3, 1, 2)) * 3):
+        now[0] = 60.0 * minute
+        moves = [move for node in order for move in _polled_by_route(view, node, routes[node])]
+        assert moves == []
+    assert view.leader("t", 0) == Leader(2, 8)
+    # The others cannot be asked any more, or say so as well.
+    view.hidden.lost("r1")
+    now[0] += 60.0
+    _polled_by_route(view, 2, (3, 7))
+    now[0] += 60.0
+    assert _polled_by_route(view, 3, (3, 7)) == []
+    assert len(_polled_by_route(view, 2, (3, 7))) == 1
+    assert view.leader("t", 0) == Leader(3, 7)
+
+
+def _polled_by_route(view: LeaderView, node: int, partition: tuple[int, int]) -> list[LeaderChange]:
+    reported = answer({0: partition}, topic=topic_id(1))
+    moves = view.learn(reported, node, route=f"r{node}", poll=True)
+    view.hidden.take(reported, f"r{node}")
+    return moves
 
 
 def test_with_ids_so_they_do_not_while_the_leader_itself_says_that_it_leads() -> None:

@@ -237,7 +237,8 @@ class View(RuleBasedStateMachine):
             self.retired.setdefault(name, []).append(old)
             self._forget(name)
         elif poll:
-            self.claims.pop(name, None)
+            # Others' claims stay: no route of theirs has shown the topic here.
+            self.claims.get(name, {}).pop(source or 0, None)
         self.current[name] = topic
         self.absent[name] = 0
         contradicted = set()

@@ -96,19 +96,19 @@ def test_partitions_in_doubt_are_passed_over() -> None:
 
 def test_a_former_id_counts_if_two_polls_in_a_row_of_one_broker_report_it() -> None:
     topic = _topic()
-    assert not topic.insists(_FORMER, Source(1))
-    assert topic.insists(_FORMER, Source(1))
+    assert not topic.insists(_FORMER, Source(1), set())
+    assert topic.insists(_FORMER, Source(1), set())
 
 
 def test_other_ids_in_between_count_for_nothing() -> None:
     topic = _topic()
-    assert not topic.insists(_FORMER, Source(1))
-    assert not topic.insists(b"", Source(1))
-    assert not topic.insists(_FORMER, Source(1))
+    assert not topic.insists(_FORMER, Source(1), set())
+    assert not topic.insists(b"", Source(1), set())
+    assert not topic.insists(_FORMER, Source(1), set())
 
 
 def test_brokers_that_report_it_at_the_same_time_count_for_nothing() -> None:
     topic = _topic()
     for source in (Source(1), Source(2, "inside"), Source(2, "outside"), Source(None, "three")):
-        assert not topic.insists(_FORMER, source)
-    assert topic.insists(_FORMER, Source(3, "three"))
+        assert not topic.insists(_FORMER, source, set())
+    assert topic.insists(_FORMER, Source(3, "three"), set())

@@ -31,9 +31,8 @@ class HiddenTopics:
         self._names: dict[str, frozenset[str]] = {}
         #: By route: how many of these are hidden from it, where any is.
         self._counts: dict[str, int] = {}
-        #: Routes whose brokers were asked whether they hide topics; and those that can be asked.
+        #: Routes whose brokers were asked whether they hide topics.
         self._asked: set[str] = set()
-        self._answering: set[str] = set()
         self.changed: Callable[[str], None] | None = None
 
     def __bool__(self) -> bool:
@@ -52,12 +51,12 @@ class HiddenTopics:
         if name not in self._names:
             return False
         known = self._topics.get(name)
-        return known is None or known.seen.isdisjoint(self._answering)
+        return known is None or known.seen.isdisjoint(self._topics.answering)
 
     @property
     def seeing_all(self) -> Set[str]:
         """The routes that can be asked, and whose brokers hide no topic that is known."""
-        return self._answering & self._asked - self._counts.keys()
+        return self._topics.answering & self._asked - self._counts.keys()
 
     @property
     def routes(self) -> Collection[str]:
@@ -90,7 +89,7 @@ class HiddenTopics:
         After :meth:`leader_hints.core.cluster.leader_view.LeaderView.learning` has taken it.
         Answers to clients show what those may see.
         """
-        self._answering.add(route)
+        self._topics.answering.add(route)
         name = answer.name
         if name == ANY_TOPIC and route not in self._asked:
             self._asked.add(route)
@@ -115,7 +114,7 @@ class HiddenTopics:
 
     def lost(self, route: str) -> None:
         """Take it that a route's broker cannot be asked any more: nobody sees what it alone did."""
-        self._answering.discard(route)
+        self._topics.answering.discard(route)
         if self._counts:
             self._changes.add_any()
 

@@ -1,8 +1,9 @@
 """Which topic a name or an id means, and which topics were deleted or recreated.
 
 A topic is known by its id where there is one, since a topic that is recreated starts at epoch 0
-again; a former id comes back only if two polls in a row of one broker report it. Without ids
-(clusters before 2.8), a topic is forgotten when it is reported absent.
+again; a former id comes back only if two polls in a row of one broker report it, and most brokers
+that are polled do. Without ids (clusters before 2.8), a topic is forgotten when it is reported
+absent.
 
 Clients older than Java 2.8 ask for Metadata that has no ids (up to v9), in front of any broker. A
 topic that only such an answer has named is known by its name, and does not count as one without an
@@ -64,7 +65,9 @@ class KnownTopics:
     ``partitions``: how many of all topics are known. ``forgotten``: rises with each topic that was
     forgotten, or found to be recreated; while it stays, no id or name that was known has come to
     mean another topic, or none. No two objects have the same. ``on_forgotten`` takes each topic
-    that is forgotten; ``follower`` follows all that links look up here.
+    that is forgotten; ``follower`` follows all that links look up here. ``answering``: the routes
+    whose brokers have been asked for topics, and can be asked;
+    :mod:`leader_hints.core.cluster.hidden_topics` alone writes it.
 
     Large because each way in which a topic comes to be known, or is looked up, is here.
     """
@@ -79,6 +82,7 @@ class KnownTopics:
         self.forgotten = next(_COUNTS_FROM)
         self.partitions = 0
         self.follower: TopicFollower | None = None
+        self.answering: set[str] = set()
         self._cluster_id = cluster_id
         self._changes = changes
         self._on_forgotten = on_forgotten
@@ -210,11 +214,13 @@ class KnownTopics:
             known.reported_by(source.node, self._clock())
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
-            if known.claimed and (poll or _NO_ID in known.claimed.values()):
+            if _NO_ID in known.claimed.values():
                 known.claimed.clear()
+            elif poll:
+                known.claimed.pop(source.poller, None)
             return known
         is_former = not topic_id or topic_id in known.retired
-        if is_former and not (poll and known.insists(topic_id, source)):
+        if is_former and not (poll and known.insists(topic_id, source, self.answering)):
             if topic_id:
                 known.elsewhere.add(source.name)
             return None

@@ -4,14 +4,15 @@ Only a report with a higher epoch moves a partition. One with the same leader an
 Where a broker reports a lower epoch of a topic without an id, or another leader at the same epoch
 of any topic, the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is
 given of it. Such a report is adopted once the leaders themselves confirm it, or two polls of one
-broker that most others do not contradict. A partition that two polls lack is forgotten: the
-recreated topic has fewer.
+broker that most others do not contradict. A partition that two polls of a broker lack, and polls of
+most others contradict, is forgotten: the recreated topic has fewer.
 
 A broker that is cut off repeats what is over, and it may be what a former topic was. So what a
 broker repeats of a topic without an id is no news.
 
-With an id a lower epoch is of a broker that lags. If polls report it for so long that no broker can
-lag, and no broker reports the known epoch, the cluster's metadata was restored from a backup.
+With an id a lower epoch is of a broker that lags. If polls of most brokers report it for so long
+that no broker can lag, and no broker reports the known epoch, the cluster's metadata was restored
+from a backup.
 """
 
 from collections.abc import Container, Iterator
@@ -29,7 +30,7 @@ from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
 #: Seconds for which no broker lags that answers.
 _LAG = 30.0
 #: Partitions of which one step finds out whether an answer lacks them.
-_MISSING_AT_ONCE = 500
+_MISSING_AT_ONCE = 100
 
 
 class LeaderReports:
@@ -124,11 +125,18 @@ class LeaderReports:
         if settles and led.leader != UNKNOWN and self._moves.brokers.names(reporter, place):
             self._changes.add(topic.aliases)
 
-    def restored(self, topic: TopicLeaders, led: Led, reporter: Reporter) -> list[LeaderChange]:
-        """Take a lower epoch of a topic with an id from a poll; return the move, if it counts."""
-        now = self._clock()
-        since = topic.behind.setdefault(led.partition, {}).setdefault(reporter, now)
-        return self.adopt(topic, led) if now >= since + _LAG else []
+    def restored(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderChange]:
+        """Take a lower epoch of a topic with an id from a poll; return the move, if it counts.
+
+        One broker that is cut off may report it at two polls while the others happen to answer
+        before the first and after the second one.
+        """
+        now, behind = self._clock(), topic.behind.setdefault(led.partition, {})
+        since = behind.setdefault(source.poller, now)
+        if now < since + _LAG:
+            return []
+        others = topic.seen & self._topics.answering - behind.keys()
+        return self.adopt(topic, led) if len(behind) > len(others) else []
 
     def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderChange]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
@@ -153,8 +161,8 @@ class LeaderReports:
         """Add to ``contradicted`` which known partitions an answer lacks, in steps.
 
         Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
-        that had more: then two polls of it lack them. ``before``: which partitions the last poll
-        contradicted, if this is one as well.
+        that had more: then two polls of most brokers lack them. ``before``: which partitions the
+        last poll contradicted, if this is one as well.
         """
         listed = bytearray(len(topic.leaders))
         for number, led in enumerate(answer.partitions, 1):
@@ -167,11 +175,18 @@ class LeaderReports:
                 yield
             if not is_listed:
                 contradicted.add(partition - 1)
-                if partition - 1 in before:
+                if partition - 1 in before and self._is_gone(topic, partition - 1):
                     self._forget(topic, partition - 1)
         while poll and (dropped := topic.shrink(contradicted, _MISSING_AT_ONCE)):
             self._topics.partitions -= dropped
             yield
+
+    def _is_gone(self, topic: TopicLeaders, partition: int) -> bool:
+        """Whether more brokers contradict a partition than do not: one that is cut off goes on to
+        lack those that were added since.
+        """
+        contradicting = {one for one, some in topic.contradicted.items() if partition in some}
+        return len(contradicting) > len(topic.seen & self._topics.answering - contradicting)
 
     def _forget(self, topic: TopicLeaders, partition: int) -> None:
         """Know nothing of a partition any more, if another answer has not dropped it yet."""

@@ -235,7 +235,7 @@ class LeaderView:
                     if led.partition in before:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
-                    moves += self._reports.restored(topic, led, broker.name)
+                    moves += self._reports.restored(topic, led, broker)
             if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
                 nodes = answer.in_sync[number - 1]
                 self._report_in_sync(topic, led, nodes, broker.node)

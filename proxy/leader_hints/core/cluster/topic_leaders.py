@@ -1,7 +1,7 @@
 """One topic's partitions: their leaders, and their epochs."""
 
 from array import array
-from collections.abc import Container
+from collections.abc import Container, Set
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led
@@ -167,14 +167,17 @@ class TopicLeaders:
             return dict(led)
         return {node: at for node, at in led if (self.key, at) not in doubts}
 
-    def insists(self, topic_id: bytes, source: Source) -> bool:
+    def insists(self, topic_id: bytes, source: Source, answering: Set[str]) -> bool:
         """Take a poll that reports a former id, or none at all; return whether it counts.
 
         That is if two polls in a row of one broker report it. A cluster whose brokers are
         downgraded has no ids any more, in no answer. Ids have no order. If a view learns the new
         one first and then a lagging broker's, it has taken the deleted topic for the present one:
-        no broker lags for so long. But several may lag at the same time, when all are polled.
+        no broker lags for so long. But several may lag at the same time, when all are polled. And
+        one that is cut off from its controller goes on to report a deleted topic: so more brokers
+        must claim the id than report the present one, of the routes that are ``answering``.
         """
         again = self.claimed.get(source.poller) == topic_id
         self.claimed[source.poller] = topic_id
-        return again
+        others = self.seen & answering - self.claimed.keys()
+        return again and [*self.claimed.values()].count(topic_id) > len(others)
