@@ -73,7 +73,7 @@ def _kraft(comparison: str, software: str, version: str, *, calibrated: bool = F
     ]
 
 
-def _settle(client: str, software: str, version: str) -> list[Case]:
+def _settle(client: str, software: str, version: str, broker: str) -> list[Case]:
     modes = {"passed on": Mode.NO_PROXY, "settled": Mode.SETTLED}
     return [
         Case(
@@ -84,10 +84,7 @@ def _settle(client: str, software: str, version: str) -> list[Case]:
             software,
             version,
             broker,
-            # Only these: all others are other data than calibrated on.
-            calibrated=broker == "3.6.2" and client in ("java-3.6", "java-2.8"),
         )
-        for broker in ("3.6.2", "2.4.1")
         for arm, mode in modes.items()
     ]
 
@@ -95,12 +92,18 @@ def _settle(client: str, software: str, version: str) -> list[Case]:
 CASES: Final = (
     *_stall("zookeeper", calibrated=True),
     *_stall("beside"),
-    *_settle("java-3.6", "java", "3.6.2"),
-    *_settle("java-2.8", "java", "2.8.2"),
-    *_settle("aiokafka", "aiokafka", "0.14"),
-    *_settle("kafka-python-2.0", "kafka-python", "2.0.2"),
-    *_settle("confluent-2.3", "librdkafka", "2.3.0"),
-    *_settle("sarama", "sarama", "1.43"),
+    *_settle("java-3.6-idempotent", "java", "3.6.2", "3.6.2"),
+    *_settle("java-3.6", "java", "3.6.2", "2.4.1"),
+    *_settle("java-2.8-idempotent", "java", "2.8.2", "3.6.2"),
+    *_settle("java-2.8", "java", "2.8.2", "2.4.1"),
+    *_settle("aiokafka", "aiokafka", "0.14", "3.6.2"),
+    *_settle("aiokafka", "aiokafka", "0.14", "2.4.1"),
+    *_settle("kafka-python-2.0", "kafka-python", "2.0.2", "3.6.2"),
+    *_settle("kafka-python-2.0", "kafka-python", "2.0.2", "2.4.1"),
+    *_settle("confluent-2.3-idempotent", "librdkafka", "2.3.0", "3.6.2"),
+    *_settle("confluent-2.3", "librdkafka", "2.3.0", "2.4.1"),
+    *_settle("sarama", "sarama", "1.43", "3.6.2"),
+    *_settle("sarama", "sarama", "1.43", "2.4.1"),
     *(
         Case("legacy", broker, f"{arm}, {broker}", mode, "java", "3.9.1", broker)
         for broker in ("2.8.2", "2.4.1")

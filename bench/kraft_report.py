@@ -92,7 +92,7 @@ def main(
 
     May be run in parts, as settle. Ends with 1 where a target is missed.
     """
-    kept = (FOLDER / "kraft.csv.gz").exists()
+    kept = (FOLDER / "kraft.csv.xz").exists()
     samples = Samples.read("kraft") if kept or from_samples else Samples()
     if not from_samples:
         for client, broker in PAIRS:

@@ -34,7 +34,7 @@ def main(modes: Sequence[Mode], rounds: int, moves: int, from_samples: bool, wri
 
     May be run in parts, as settle.
     """
-    kept = (FOLDER / "replication.csv.gz").exists()
+    kept = (FOLDER / "replication.csv.xz").exists()
     samples = Samples.read("replication") if kept or from_samples else Samples()
     if not from_samples:
         for mode in modes or MODES:

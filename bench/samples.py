@@ -6,8 +6,8 @@ Every table is computed from these rows, so that anybody can compute it again.
 """
 
 import csv
-import gzip
 import io
+import lzma
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import is_dataclass
 from pathlib import Path
@@ -101,7 +101,7 @@ class Samples:
         for (comparison, arm), rows in self._rows.items():
             writer.writerows((comparison, arm, *row) for row in rows)
         folder.mkdir(exist_ok=True)
-        _file(name, folder).write_bytes(gzip.compress(text.getvalue().encode(), mtime=0))
+        _file(name, folder).write_bytes(lzma.compress(text.getvalue().encode()))
 
     @classmethod
     def read(cls, name: str, folder: Path = FOLDER) -> "Samples":
@@ -112,7 +112,7 @@ class Samples:
         file, samples = _file(name, folder), cls()
         if not file.exists():
             raise click.ClickException(f"{file} does not exist; measure first: make bench")
-        with gzip.open(file, "rt", encoding="utf-8", newline="") as text:
+        with lzma.open(file, "rt", encoding="utf-8", newline="") as text:
             for row in csv.DictReader(text):
                 comparison, arm, figure, value = (row[column] for column in _HEAD)
                 samples._rows.setdefault((comparison, arm), []).append((figure, value))
@@ -120,7 +120,7 @@ class Samples:
 
 
 def _file(name: str, folder: Path) -> Path:
-    return folder / f"{name}.csv.gz"
+    return folder / f"{name}.csv.xz"
 
 
 def _flat(path: str, value: Any) -> Iterator[tuple[str, int | float]]:

@@ -71,7 +71,7 @@ def main(
     May be run in parts: what is measured replaces the samples of the same client and broker, and
     the others stay. Ends with 1 where a target is missed.
     """
-    kept = (FOLDER / "settle.csv.gz").exists()
+    kept = (FOLDER / "settle.csv.xz").exists()
     samples = Samples.read("settle") if kept or from_samples else Samples()
     if not from_samples:
         for broker in brokers or BROKERS:

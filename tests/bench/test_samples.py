@@ -83,13 +83,13 @@ def test_what_is_measured_again_keeps_none_of_its_former_arms() -> None:
 
 
 def test_samples_that_are_missing_are_named(tmp_path: Path) -> None:
-    with pytest.raises(click.ClickException, match=r"some\.csv\.gz does not exist"):
+    with pytest.raises(click.ClickException, match=r"some\.csv\.xz does not exist"):
         Samples.read("some", tmp_path)
 
 
 # The simulation computes for a minute or two what it is compared with.
 @pytest.mark.timeout(900)
-@pytest.mark.parametrize("name", sorted(file.name.split(".")[0] for file in FOLDER.glob("*.gz")))
+@pytest.mark.parametrize("name", sorted(file.name.split(".")[0] for file in FOLDER.glob("*.xz")))
 def test_the_pages_figures_are_those_of_the_samples(name: str) -> None:
     ended = CliRunner().invoke(benchmarks, [name, "--from-samples", "--no-write"])
     pages = "".join((ROOT / "docs" / page).read_text(encoding="utf-8") for page in _PAGES)
@@ -100,4 +100,4 @@ def test_the_pages_figures_are_those_of_the_samples(name: str) -> None:
 
 
 def test_samples_are_small() -> None:
-    assert sum(file.stat().st_size for file in FOLDER.glob("*.gz")) < _MOST_BYTES
+    assert sum(file.stat().st_size for file in FOLDER.glob("*.xz")) < _MOST_BYTES

@@ -15,7 +15,7 @@ that no broker can lag, and no broker reports the known epoch, the cluster's met
 from a backup.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Container, Iterator, Set
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
@@ -164,7 +164,7 @@ class LeaderReports:
         that had more: then two polls of most brokers lack them. ``before``: which partitions the
         last poll contradicted, if this is one as well.
         """
-        listed = bytearray(len(topic.leaders))
+        listed, answering = bytearray(len(topic.leaders)), self._topics.answering
         for number, led in enumerate(answer.partitions, 1):
             if 0 <= led.partition < len(listed):
                 listed[led.partition] = True
@@ -175,18 +175,11 @@ class LeaderReports:
                 yield
             if not is_listed:
                 contradicted.add(partition - 1)
-                if partition - 1 in before and self._is_gone(topic, partition - 1):
+                if partition - 1 in before and _most_lack(topic, partition - 1, answering):
                     self._forget(topic, partition - 1)
         while poll and (dropped := topic.shrink(contradicted, _MISSING_AT_ONCE)):
             self._topics.partitions -= dropped
             yield
-
-    def _is_gone(self, topic: TopicLeaders, partition: int) -> bool:
-        """Whether more brokers contradict a partition than do not: one that is cut off goes on to
-        lack those that were added since.
-        """
-        contradicting = {one for one, some in topic.contradicted.items() if partition in some}
-        return len(contradicting) > len(topic.seen & self._topics.answering - contradicting)
 
     def _forget(self, topic: TopicLeaders, partition: int) -> None:
         """Know nothing of a partition any more, if another answer has not dropped it yet."""
@@ -291,3 +284,11 @@ class LeaderReports:
             leader=led.leader,
             epoch=led.epoch,
         )
+
+
+def _most_lack(topic: TopicLeaders, partition: int, answering: Set[str]) -> bool:
+    """Whether more brokers contradict a partition than do not: one that is cut off goes on to lack
+    those that were added since.
+    """
+    contradicting = {one for one, some in topic.contradicted.items() if partition in some}
+    return len(contradicting) > len(topic.seen & answering - contradicting)
