@@ -97,10 +97,8 @@ def main(
         ),
         *_listings(samples),
     ]
-    text, needs = (
-        _text(figures, samples),
-        sizing(plain, samples.get(Trial, _CLUSTER, "plain"), of.cores),
-    )
+    text = _text(figures, samples)
+    needs = sizing(plain, samples.get(Trial, _CLUSTER, "plain"), of.cores)
     click.echo(f"{text}\n\n{needs}")
     if write:
         samples.write("pipeline")

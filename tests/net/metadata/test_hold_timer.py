@@ -296,17 +296,21 @@ async def test_a_task_that_is_no_longer_late_is_forgotten_while_something_is_hel
         assert scene.settled[1][0] == 2.08
 
 
+async def _run_until_idle(timer: HoldTimer) -> None:
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(timer.run)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+
 async def test_thousands_of_events_are_handed_on_in_turns(autojump_clock: MockClock) -> None:
     taken: list[Event] = []
     timer = HoldTimer(HoldQueue(_RULES), taken.append)
     events = [EventLoopStalled(seconds=number) for number in range(1000)]
     timer.emit(events)
     assert len(taken) == 200
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(timer.run)
-        await trio.testing.wait_all_tasks_blocked()
-        assert taken == events
-        nursery.cancel_scope.cancel()
+    await _run_until_idle(timer)
+    assert taken == events
 
 
 async def test_events_of_many_answers_of_one_step_are_handed_on_in_turns(
@@ -319,11 +323,8 @@ async def test_events_of_many_answers_of_one_step_are_handed_on_in_turns(
     for begin in range(0, 1200, 150):
         timer.emit(events[begin : begin + 150])
     assert len(taken) == 200
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(timer.run)
-        await trio.testing.wait_all_tasks_blocked()
-        assert taken == events
-        nursery.cancel_scope.cancel()
+    await _run_until_idle(timer)
+    assert taken == events
 
 
 async def test_events_that_wait_to_be_handed_on_are_bounded(autojump_clock: MockClock) -> None:
