@@ -136,28 +136,26 @@ class Endings:
         if not pair.open:
             return
         pair.open = False
-        state = pair.link.state
-        state.traffic.links_open -= 1
-        self._pairs.pop(state.number, None)
+        pair.link.state.traffic.links_open -= 1
+        self._pairs.pop(pair.link.state.number, None)
         # What has called this may still look at its sides.
         self._closed.append(pair)
-        client, broker = pair.client, pair.broker
         if not pair.moves:
             # Who ends a connection keeps its port for a minute, and there are only so many. Nothing
             # was said that a reset could cost.
-            _reset_when_closed(broker)
+            _reset_when_closed(pair.broker)
         _do_all(
             partial(self.times.forget, pair),
-            partial(self._watched.forget, client),
-            partial(self._queues.drop, client),
-            client.socket.close,
-            partial(self._watched.forget, broker),
-            partial(self._queues.drop, broker),
-            broker.socket.close,
+            partial(self._watched.forget, pair.client),
+            partial(self._queues.drop, pair.client),
+            pair.client.socket.close,
+            partial(self._watched.forget, pair.broker),
+            partial(self._queues.drop, pair.broker),
+            pair.broker.socket.close,
             # It reports what it has counted.
             pair.link.close,
-            partial(self._reports.events, state),
-            partial(self._hold_timer.forget, state.number),
+            partial(self._reports.events, pair.link.state),
+            partial(self._hold_timer.forget, pair.link.state.number),
         )
 
     def give_up(self, pair: SocketPair) -> None:
