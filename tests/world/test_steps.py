@@ -114,6 +114,8 @@ def _most_lines(
     return steps.most
 
 
+# To trace each line takes half a minute, on a slow and busy machine three.
+@pytest.mark.timeout(300)
 def test_no_step_grows_with_the_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
     assert 1000 < _most_lines(monkeypatch, _TOPICS, _MOST, used=False) < _MOST
 
