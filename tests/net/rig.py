@@ -62,8 +62,8 @@ class Ends:
 class Rig:
     """A Pump with all that it needs.
 
-    ``events``: what it told; ``lacks``: routes and ids that have no names; ``doubts``:
-    routes whose clients lack ids.
+    ``events``: what it told; ``lacks``: routes, ids that have no names, and which IP address uses
+    them; ``doubts``: routes whose clients lack ids.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class Rig:
         poller: Poller | None = None,
     ) -> None:
         self.events: list[Event] = []
-        self.lacks: list[tuple[str, list[bytes]]] = []
+        self.lacks: list[tuple[str, list[bytes], str]] = []
         self.doubts: list[str] = []
         self.budget = Budget(link_buffer, 2 * link_buffer)
         # So long that only the view lets a held response go, unless a test says otherwise.
@@ -97,7 +97,7 @@ class Rig:
             self.hold_timer,
             self.events.append,
             snoop,
-            lambda route, ids: self.lacks.append((route.name, [*ids])),
+            lambda route, ids, address: self.lacks.append((route.name, [*ids], address)),
             lambda route: self.doubts.append(route.name),
             Recovery([]),
             limits,
@@ -112,11 +112,18 @@ class Rig:
         kinds = (BadBrokerBytes, BadClientBytes, LinkFailed, NotUnderstood)
         return [event for event in self.events if isinstance(event, kinds)]
 
-    def link(self, route: Route, *, tcp: bool = False, buffers: int | None = None) -> Ends:
+    def link(
+        self,
+        route: Route,
+        *,
+        tcp: bool = False,
+        buffers: int | None = None,
+        address: str = "a client",
+    ) -> Ends:
         """Make a link; ``buffers``: size of the kernel's."""
         client, ours = socket_pair(tcp=tcp, buffers=buffers)
         theirs, broker = socket_pair(tcp=tcp, buffers=buffers)
-        self.pump.adopt(route, ours, theirs, "a client")
+        self.pump.adopt(route, ours, theirs, address)
         ends = Ends(client, broker)
         self._open.append(ends)
         return ends

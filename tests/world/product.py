@@ -30,7 +30,7 @@ from leader_hints.core.events import (
 from leader_hints.core.hints.hold_queue import HoldQueue
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.hints.recovery import Awaiting, Recovery
-from leader_hints.core.link.budget import Budget
+from leader_hints.core.link.budget import Budget, network_of
 from leader_hints.core.link.flow import Flow, Pieces
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link import Link
@@ -411,7 +411,7 @@ class Proxy:
             relay.seat.snoop(state.route, version, payload)
         lacking, state.topic_ids.lacking = state.topic_ids.lacking, []
         if lacking:
-            relay.seat.lack(state.route, lacking)
+            relay.seat.lack(state.route, lacking, network_of(state.client.address))
         self.told(relay)
         if state.topic_ids.outdated and relay.link.matched and relay.link.resting:
             relay.close()
@@ -512,7 +512,7 @@ class _Seat(Protocol):
     def recovery(self) -> Awaiting: ...
     def begin(self, node: int, number: int) -> int: ...
     def snoop(self, route: Route, version: int, payload: bytes) -> None: ...
-    def lack(self, route: Route, ids: Collection[bytes]) -> None: ...
+    def lack(self, route: Route, ids: Collection[bytes], address: str) -> None: ...
     def doubt(self, route: Route) -> None: ...
     def begin_at_once(self) -> None: ...
     def do(self, call: Callable[[Unpack[_Ts]], None], *arguments: *_Ts) -> None: ...

@@ -1,8 +1,10 @@
 """When brokers are asked for ids that clients use, and what follows from their answers."""
 
-from itertools import pairwise
+from itertools import count, islice, pairwise
 
-from leader_hints.core.cluster.unknown_ids import UnknownIds
+import pytest
+
+from leader_hints.core.cluster.unknown_ids import MOST_IDS, UnknownIds
 
 A, B = bytes([1] * 16), bytes([2] * 16)
 
@@ -105,3 +107,42 @@ def test_a_client_that_used_an_id_without_a_name_is_served_by_name_for_a_while_o
     assert not ids.withheld(client, _nobody)
     ids.withhold(client, A)
     assert ids.withheld(client, _nobody)
+
+
+@pytest.mark.parametrize("another", [False, True], ids=["the same ids", "other ids each time"])
+def test_what_other_addresses_use_does_not_push_an_id_out(another: bool) -> None:
+    """One request with 1,024 ids each second kept all other clients' ids without a name."""
+    ids = UnknownIds()
+    many = (_id(number) for number in count(1))
+    crowd = [*islice(many, MOST_IDS)]
+    for now in range(1, 9):
+        ids.used([A], now, "10.0.0.1")
+        crowd = [*islice(many, MOST_IDS)] if another else crowd
+        for host in ("10.0.0.2", "10.0.0.3"):
+            ids.used(crowd, now, host)
+        ids.answered(_nobody, now, now)
+    assert ids.unnameable(A, hides=False)
+
+
+def test_all_addresses_together_have_so_many_ids() -> None:
+    ids = UnknownIds()
+    for number in range(3 * MOST_IDS):
+        ids.used([_id(number), A], 0.0, f"10.0.0.{number % 7}")
+        ids.used([_id(number)], 0.0, f"host{number}")
+    ids.answered(_nobody, 1.0, 1.0)
+    assert MOST_IDS // 4 < len(ids.lacking()) <= MOST_IDS
+
+
+def test_an_id_of_several_addresses_is_known_until_the_last_one_gives_way() -> None:
+    ids = UnknownIds()
+    for host in ("10.0.0.1", "10.0.0.2"):
+        ids.used([A], 0.0, host)
+    ids.used([_id(number) for number in range(3, MOST_IDS + 3)], 0.0, "10.0.0.2")
+    ids.answered(_nobody, 1.0, 1.0)
+    assert ids.unnameable(A, hides=True)
+    # Named, it leaves room for as many as it had taken.
+    ids.answered(lambda topic_id: "a" if topic_id == A else None, 2.0, 2.0)
+    assert not ids.unnameable(A, hides=True)
+    ids.used([_id(number) for number in range(3, MOST_IDS + 3)], 3.0, "10.0.0.2")
+    ids.answered(_nobody, 4.0, 4.0)
+    assert len(ids.lacking()) == MOST_IDS

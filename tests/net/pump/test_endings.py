@@ -564,13 +564,13 @@ def test_an_id_that_is_not_known_is_asked_for_once_the_broker_has_answered() -> 
     """It answers nobody who has not authenticated."""
     route = _before_2_8()
     with opened(Rig()) as rig:
-        ends = rig.link(route)
+        ends = rig.link(route, address="10.1.2.3:4")
         rig.send(ends.client, messages.fetch_request(16, 2, epoch=3))
         assert received(ends.broker)
         assert rig.lacks == []
         rig.send(ends.broker, messages.fetch_response_by_name(2))
         assert received(ends.client)
-        assert rig.lacks == [("r", [messages.TOPIC_ID])]
+        assert rig.lacks == [("r", [messages.TOPIC_ID], "10.1.2.3")]
         rig.send(ends.client, messages.metadata_request(12, 3))
         rig.send(ends.broker, messages.metadata_response(3, 12, [], {}))
         assert len(rig.lacks) == 1

@@ -412,10 +412,11 @@ async def test_no_more_ids_are_sent_of_a_request_than_are_looked_for() -> None:
     """50,000 took 19 ms of one step here, and 16 ms of the process that decides."""
     _, seat = _met()
     ids = [number.to_bytes(16, "big") for number in range(50_000)]
-    seat.side.lack(seat.route, ids)
+    seat.side.lack(seat.route, ids, "10.1.2.3")
     (told,) = seat.waiting
     assert isinstance(told, IdsLacking)
     assert [*told.ids] == ids[:MOST_IDS]
+    assert told.address == "10.1.2.3"
 
 
 async def test_many_ids_of_one_client_withhold_them_once() -> None:

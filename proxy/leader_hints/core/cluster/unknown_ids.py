@@ -6,7 +6,8 @@ anybody may send any id. So it is asked for rarely, never at the cost of other q
 and less often for an id that brokers did not list: it is a deleted topic's, or a topic's that ACLs
 hide from the proxy's own user, or nobody's.
 
-A client that goes on to use such an id is better served by name, as without the proxy.
+A client that goes on to use such an id is better served by name, as without the proxy. That takes
+two answers, so what other clients send must not push its id out meanwhile.
 """
 
 import math
@@ -41,16 +42,17 @@ class _Unknown:
     """An id, used ``since``. Brokers are asked for it next ``at``, and then after a ``pause``.
 
     ``missed``: when the first question was asked whose answer lacked it. ``vain``: it was lacking
-    later as well.
+    later as well. ``users``: from how many addresses it is remembered.
     """
 
-    __slots__ = ("at", "missed", "pause", "since", "vain")
+    __slots__ = ("at", "missed", "pause", "since", "users", "vain")
 
     def __init__(self, now: float) -> None:
         self.since = self.at = now
         self.pause = _FIRST_PAUSE
         self.missed: float | None = None
         self.vain = False
+        self.users = 0
 
 
 class UnknownIds:
@@ -65,13 +67,19 @@ class UnknownIds:
         self.answers_changed: Callable[[], None] | None = None
         self.on_withheld: Callable[[Client, bytes], None] | None = None
         self._rate = RefreshRate(_PER_SECOND, _BURST)
-        self._ids: OrderedDict[bytes, _Unknown] = OrderedDict()
+        self._ids: dict[bytes, _Unknown] = {}
+        #: By the clients' address, those used last at the end; and how many these are together.
+        self._used: dict[str, OrderedDict[bytes, None]] = {}
+        self._remembered = 0
         #: Which id a client used, and when.
         self._clients: OrderedDict[Client, tuple[bytes, float]] = OrderedDict()
 
-    def used(self, ids: Collection[bytes], now: float) -> bool:
-        """Note that a client uses ``ids``; return whether brokers are to be asked now."""
-        due = [unknown for unknown in self._note(ids, now) if now >= unknown.at]
+    def used(self, ids: Collection[bytes], now: float, address: str = "") -> bool:
+        """Note that a client uses ``ids``; return whether brokers are to be asked now.
+
+        ``address``: what distinguishes where it comes from, "" if that is not known.
+        """
+        due = [unknown for unknown in self._note(ids, now, address) if now >= unknown.at]
         if not due or not self._rate.take(now):
             return False
         for unknown in due:
@@ -79,14 +87,35 @@ class UnknownIds:
             unknown.pause = min(2 * unknown.pause, _LONGEST_PAUSE)
         return True
 
-    def _note(self, ids: Collection[bytes], now: float) -> list[_Unknown]:
+    def _note(self, ids: Collection[bytes], now: float, address: str) -> list[_Unknown]:
+        used = self._used.get(address) or OrderedDict()
         noted = []
         for topic_id in islice(ids, MOST_IDS):
-            noted.append(self._ids.setdefault(topic_id, _Unknown(now)))
-            self._ids.move_to_end(topic_id)
-        while len(self._ids) > MOST_IDS:
-            self._ids.popitem(last=False)
+            unknown = self._ids.setdefault(topic_id, _Unknown(now))
+            if topic_id not in used:
+                unknown.users += 1
+                self._remembered += 1
+                used[topic_id] = None
+            used.move_to_end(topic_id)
+            noted.append(unknown)
+        if used:
+            self._used[address] = used
+        while self._remembered > MOST_IDS:
+            self._make_room(self._remembered - MOST_IDS)
         return noted
+
+    def _make_room(self, most: int) -> None:
+        """Forget ids of the address that has the most: one that has few keeps them."""
+        address, used = max(self._used.items(), key=lambda item: len(item[1]))
+        for topic_id in [*islice(used, most)]:
+            del used[topic_id]
+            self._remembered -= 1
+            unknown = self._ids[topic_id]
+            unknown.users -= 1
+            if not unknown.users:
+                del self._ids[topic_id]
+        if not used:
+            del self._used[address]
 
     def answered(self, name: Callable[[bytes], str | None], asked_at: float, now: float) -> None:
         """Take note that a broker has listed all topics, for a question of ``asked_at``.
@@ -96,15 +125,28 @@ class UnknownIds:
         # One slow answer must not keep all ids unknown for long.
         rarest = 1 / _LONGEST_PAUSE
         self._rate.per_second = min(max(_SHARE / max(now - asked_at, 1e-3), rarest), _PER_SECOND)
-        for topic_id, unknown in [*self._ids.items()]:
-            if name(topic_id) is not None:
-                del self._ids[topic_id]
-            elif unknown.missed is None:
+        self._forget([topic_id for topic_id in self._ids if name(topic_id) is not None])
+        for unknown in self._ids.values():
+            if unknown.missed is None:
                 unknown.missed = asked_at if asked_at >= unknown.since else None
             elif asked_at >= unknown.missed + _LAG:
                 unknown.vain = True
         if self.answers_changed is not None:
             self.answers_changed()
+
+    def _forget(self, named: Collection[bytes]) -> None:
+        """Forget ids that have names by now."""
+        if not named:
+            return
+        for topic_id in named:
+            del self._ids[topic_id]
+        for address, used in [*self._used.items()]:
+            left = [topic_id for topic_id in used if topic_id in self._ids]
+            self._remembered -= len(used) - len(left)
+            if left:
+                self._used[address] = OrderedDict.fromkeys(left)
+            else:
+                del self._used[address]
 
     def lacking(self) -> list[tuple[bytes, bool]]:
         """Return the ids that an answer lacked, and whether a later one did as well."""
@@ -112,7 +154,7 @@ class UnknownIds:
 
     def told(self, lacking: Collection[tuple[bytes, bool]]) -> None:
         """Take :meth:`lacking` from a process that asks brokers."""
-        self._ids.clear()
+        self._ids = {}
         for topic_id, vain in lacking:
             unknown = self._ids[topic_id] = _Unknown(0.0)
             unknown.missed, unknown.vain = 0.0, vain

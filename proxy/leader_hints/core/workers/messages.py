@@ -336,10 +336,13 @@ class MetadataPassed:
 
 @dataclass(frozen=True, slots=True)
 class IdsLacking:
-    """A client uses ids that have no names here."""
+    """A client uses ids that have no names here. ``address``: what distinguishes where it comes
+    from.
+    """
 
     route: str
     ids: tuple[bytes, ...]
+    address: str
 
 
 @dataclass(frozen=True, slots=True)

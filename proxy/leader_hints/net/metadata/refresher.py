@@ -121,9 +121,10 @@ class Refresher:
         """Take a Metadata response that went by on a link of ``route``."""
         self._answers.snooped(route, version, payload)
 
-    def look_up_ids(self, route: Route, ids: Collection[bytes]) -> None:
+    def look_up_ids(self, route: Route, ids: Collection[bytes], address: str = "") -> None:
         """Have the names of ``ids`` looked up, which a client uses and which are not known.
 
+        ``address``: see :meth:`leader_hints.core.cluster.unknown_ids.UnknownIds.used`.
         Where its own broker hides topics from the proxy, by a route that sees all, if there is one.
         """
         view = route.broker.view
@@ -136,7 +137,7 @@ class Refresher:
         # One that cannot be asked takes no question from those of other routes.
         if poller is None or not poller.connected:
             return
-        if view.unknown_ids.used(ids, trio.current_time()):
+        if view.unknown_ids.used(ids, trio.current_time(), address):
             poller.refresh((), everything=True)
 
     def doubt(self, route: Route) -> None:

@@ -6,13 +6,14 @@ Tested in ``tests/net/pump/test_endings.py``.
 from collections.abc import Callable, Collection
 
 from leader_hints.core.events import Event, LinkFailed
+from leader_hints.core.link.budget import network_of
 from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.route import Route
 from leader_hints.errors import places_of
 from leader_hints.net.pump.holds import Holds
 
 Snoop = Callable[[Route, int, bytes], None]
-Lack = Callable[[Route, Collection[bytes]], None]
+Lack = Callable[[Route, Collection[bytes], str], None]
 Doubt = Callable[[Route], None]
 
 
@@ -21,8 +22,8 @@ class Reports:
 
     Those of links go by ``hold_timer``, behind its own of former responses. ``snoop``: where
     Metadata responses go that pass by. ``lack``: what is called with topic ids that a client used
-    and that are not known; ``doubt``: when one had no id for a topic although this proxy
-    synthesizes them.
+    and that are not known, and with what distinguishes its address; ``doubt``: when one had no id
+    for a topic although this proxy synthesizes them.
     """
 
     __slots__ = ("_hold_timer", "_lack", "_snoop", "doubt", "emit")
@@ -62,4 +63,4 @@ class Reports:
     def lacking_ids(self, link: LinkState) -> None:
         """Have ids looked for that a link's client used."""
         lacking, link.topic_ids.lacking = link.topic_ids.lacking, []
-        self._lack(link.route, lacking)
+        self._lack(link.route, lacking, network_of(link.client.address))

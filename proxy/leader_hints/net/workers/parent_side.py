@@ -295,7 +295,7 @@ class ParentSide:
         self._refresher.snooped(self._routes[told.route], told.version, told.payload)
 
     def _ids_lacking(self, worker: Worker, told: said.IdsLacking) -> None:
-        self._refresher.look_up_ids(self._routes[told.route], told.ids)
+        self._refresher.look_up_ids(self._routes[told.route], told.ids, told.address)
 
     def _synthesized(self, worker: Worker, told: said.NameSynthesized) -> None:
         for route in self._routes.values():

@@ -108,10 +108,10 @@ class WorkerSide:
         """Send Metadata that went by."""
         self._send(MetadataPassed(route.name, version, payload))
 
-    def lack(self, route: Route, ids: Collection[bytes]) -> None:
+    def lack(self, route: Route, ids: Collection[bytes], address: str) -> None:
         """Send ids that have no names."""
         # One request may have tens of thousands, and a message is made and read in one step.
-        self._send(IdsLacking(route.name, tuple(islice(ids, MOST_IDS))))
+        self._send(IdsLacking(route.name, tuple(islice(ids, MOST_IDS)), address))
 
     def doubt(self, route: Route) -> None:
         """Tell that a client has no id for a topic."""
