@@ -2467,6 +2467,41 @@ async def test_a_broker_that_cannot_be_asked_is_left_out_at_once(autojump_clock:
         assert scene.settled == [(1.02, [None])]
 
 
+async def test_a_broker_that_hides_the_topic_from_the_proxy_is_left_out(
+    autojump_clock: MockClock,
+) -> None:
+    """Routes may have users of their own: each error waited for the whole hold, in vain."""
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        # Only the broker of the second route shows it; the others never name a leader.
+        for epoch in range(6, 12):
+            leaders = {**_BEFORE, "t": [(2 + epoch % 2, epoch)] * 3}
+            for broker in scene.brokers.values():
+                broker.leaders = {**broker.leaders, **leaders}
+            begin = scene.now
+            scene.hold(epoch=epoch - 1, unhinted=_OLD, route=scene.routes[1])
+            await trio.sleep(17)
+            assert scene.settled[-1][0] - begin <= 0.02
+        assert {event.settling for event in scene.told(HintMissed)} == {"settled"}
+
+
+async def test_a_broker_that_shows_the_topic_again_is_awaited_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        scene.hold(epoch=5, unhinted=_OLD, route=scene.routes[1])
+        await trio.sleep(1)
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        # What is held is asked about meanwhile.
+        await trio.sleep(1)
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        await trio.sleep(1)
+        assert scene.settled == []
+        scene.brokers[3].leaders = _AFTER
+        await trio.sleep(1)
+        assert len(scene.settled) == 1
+
+
 async def test_questions_about_what_lags_are_as_many_as_about_what_nobody_knows(
     autojump_clock: MockClock,
 ) -> None:

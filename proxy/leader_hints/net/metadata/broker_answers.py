@@ -11,6 +11,7 @@ from itertools import chain, islice
 import trio
 
 from leader_hints.apis import metadata
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import api_name
 from leader_hints.apis.list_offsets import Partition
@@ -273,6 +274,10 @@ class BrokerAnswers:
                     self._report(moves)
                     yield
                 names.add(topic.name)
+                hidden = topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                key = view.topics.key(topic.name)
+                if view.metadata_brokers.hides(poller.reporter, key, hidden=hidden):
+                    view.changes.add(view.topics.aliases(topic.name))
                 if poller.route is not None:
                     view.hidden.take(topic, route)
                 if taken:
