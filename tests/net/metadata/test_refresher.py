@@ -1790,6 +1790,45 @@ async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
             assert 2 <= scene.addresses().count(_upstream(node)) <= 5
 
 
+async def test_a_broker_of_another_cluster_is_not_the_node_at_whose_address_it_answers(
+    autojump_clock: MockClock,
+) -> None:
+    """Node 3 of the one cluster is advertised where a broker of the other one answers, to which
+    the process has routes as well: that one's node 3 was believed to lead all that it leads.
+    """
+    shown = [Broker(7, "seven", 9092), Broker(3, "other-three", 9092)]
+    async with _scene(1) as scene:
+        others = [FakeBroker(one.node, shown, {"t": [(7, 5), (3, 5)]}) for one in shown]
+        routes = [Route(f"other-{one.node}", Mode.ON) for one in shown]
+        for route, broker in zip(routes, others, strict=True):
+            broker.cluster = "other"
+            scene.net.brokers[Address(route.name, 1)] = broker
+            scene.refresher.follow(route, Address(route.name, 1))
+        scene.net.brokers[_shown(3)] = others[0]
+        await scene.brokers[3].drop()
+        await trio.sleep(2)
+        for epoch in range(6, 16):
+            for broker in others:
+                broker.leaders = {"t": [(7, epoch), (3, 5)]}
+            begin = scene.now
+            scene.hold(epoch=epoch - 1, route=routes[1])
+            await trio.sleep(17)
+            settled_at, (hint,) = scene.settled[-1]
+            assert hint is not None
+            assert (hint.leader, hint.epoch) == (7, epoch)
+            assert settled_at - begin <= 0.02
+        assert scene.told(LeaderMoved) == []
+        # The first cluster's own node comes back.
+        scene.net.brokers[_shown(3)] = scene.brokers[3]
+        await others[0].drop()
+        await trio.sleep(5)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 6), (2, 6), (3, 7)]}
+        scene.hold(epoch=5)
+        await trio.sleep(1)
+        assert scene.leader() == Leader(3, 6)
+
+
 @pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])
 async def test_a_broker_that_lists_no_broker_teaches_nothing(
     cluster: str, autojump_clock: MockClock

@@ -205,14 +205,14 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if not answer.tells:
             return None
-        self.pollers.belongs(poller, answer.cluster_id)
         if poller.route is not None:
+            self.pollers.belongs(poller, answer.cluster_id)
             poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
         else:
             known = self.clusters.get(answer.cluster_id)
-            if known is None:
-                # Its address leads to a cluster that no route is of, or that they have just left.
+            if self.pollers.strays(poller, answer.cluster_id) or known is None:
+                # Another cluster's broker, and so not that node; or the routes have just left it.
                 self.survey.note(poller)
                 return set()
             cluster = known
