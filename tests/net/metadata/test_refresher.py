@@ -1773,6 +1773,34 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
         assert 2 <= scene.addresses().count(_upstream(1)) <= 4
 
 
+async def test_a_cluster_is_left_though_clients_met_the_next_one_first(
+    autojump_clock: MockClock,
+) -> None:
+    """The proxy's own connection to the next one came after theirs, as after most outages: the
+    former cluster's other brokers were polled for as long as the process ran.
+    """
+    async with _scene(1) as scene:
+        first = scene.route.broker.view
+        assert first is not None
+        moved = FakeBroker(1, [Broker(1, "new-one", 9092)], {"t": [(1, 1)]})
+        moved.cluster = "another"
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(0.05)
+        body = messages.metadata_response(
+            1, 12, moved.brokers, {"t": [messages.Partition(0, 1, 1)]}, cluster="another"
+        )
+        scene.refresher.snooped(scene.route, 12, body[4:])
+        assert scene.route.broker.view is not first
+        scene.net.brokers[_upstream(1)] = moved
+        # Until the next poll.
+        await trio.sleep(40)
+        assert [known.view.cluster_id for known in scene.refresher.clusters()] == ["another"]
+        for node in (2, 3):
+            assert scene.brokers[node].streams == []
+        assert [*first.topics] == []
+
+
 async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
     autojump_clock: MockClock,
 ) -> None:

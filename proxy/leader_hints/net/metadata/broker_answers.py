@@ -206,9 +206,13 @@ class BrokerAnswers:
         if not answer.tells:
             return None
         if poller.route is not None:
+            before = self.pollers.cluster_id(poller)
             self.pollers.belongs(poller, answer.cluster_id)
             poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
+            if before != answer.cluster_id:
+                # What clients get from it may have said so before: see _place().
+                self._keep_clusters()
         else:
             known = self.clusters.get(answer.cluster_id)
             if self.pollers.strays(poller, answer.cluster_id) or known is None:
@@ -374,8 +378,7 @@ class BrokerAnswers:
                 route.broker.view.leave(route.name)
             route.broker.view = cluster.view
             broker_identity.forget(route.broker)
-            for gone in self.clusters.keep(self.pollers.leave()):
-                self._take_later(gone.view.forgetting())
+            self._keep_clusters()
         if (
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
@@ -389,6 +392,11 @@ class BrokerAnswers:
         self._poll_others(cluster)
         self.survey.agree(cluster)
         return cluster
+
+    def _keep_clusters(self) -> None:
+        """Forget the clusters that no route leads to any more."""
+        for gone in self.clusters.keep(self.pollers.leave()):
+            self._take_later(gone.view.forgetting())
 
     def _poll_others(self, cluster: Cluster) -> None:
         cluster_id = cluster.view.cluster_id
