@@ -1801,6 +1801,34 @@ async def test_a_cluster_is_left_though_clients_met_the_next_one_first(
         assert [*first.topics] == []
 
 
+async def test_a_route_that_comes_from_another_cluster_says_nothing_of_who_has_moved(
+    autojump_clock: MockClock,
+) -> None:
+    """Its former cluster's nodes had other addresses: so those of the next one, by number, counted
+    as advertised elsewhere, and what they alone had said was withdrawn.
+    """
+    async with _scene(2) as scene:
+        shown = [Broker(node, f"former-{node}", 9092) for node in (1, 2, 3)]
+        former = FakeBroker(1, shown, {"t": [(1, 5)]})
+        former.cluster = "former"
+        scene.net.brokers[_upstream(1)] = former
+        comes = Route("r1", Mode.ON)
+        scene.refresher.follow(comes, _upstream(1))
+        await trio.sleep(5)
+        # Only node 3 itself says by now that it leads.
+        for broker in scene.brokers.values():
+            broker.answers[METADATA] = _lagging
+        scene.brokers[3].leaders = {"t": [(3, 6), (2, 6), (3, 7)]}
+        scene.hold(epoch=5)
+        await trio.sleep(0.05)
+        assert scene.leader() == Leader(3, 6)
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await former.drop()
+        await trio.sleep(0.3)
+        assert comes.broker.view is scene.route.broker.view
+        assert scene.leader() == Leader(3, 6)
+
+
 async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
     autojump_clock: MockClock,
 ) -> None:

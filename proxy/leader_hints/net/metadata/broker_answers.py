@@ -377,7 +377,7 @@ class BrokerAnswers:
             if route.broker.view is not None:
                 route.broker.view.leave(route.name)
             route.broker.view = cluster.view
-            broker_identity.forget(route.broker)
+            broker_identity.leave(route.broker)
             self._keep_clusters()
         if (
             route.broker.endpoints is not answer.endpoints
