@@ -15,11 +15,15 @@ from typing import Any
 import pytest
 import trio
 import trio.testing
+from trio.testing import MockClock
 
 from leader_hints import app
 from leader_hints.address import Address
+from leader_hints.apis.keys import ApiKey
 from leader_hints.app import admin_view, fixed_routes, joining, periodic
 from leader_hints.app.parts import Parts
+from leader_hints.core.link.held import Held
+from leader_hints.core.link.link_state import LinkState
 from leader_hints.core.mode import Mode
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.net.admin.admin import Reply, Request
@@ -31,7 +35,8 @@ from leader_hints.net.pump.turns import Turns
 from leader_hints.observe.status import RouteStatus, route_statuses
 from leader_hints.settings.route import RouteSettings
 from leader_hints.settings.settings import Settings
-from tests.harness.lines import lines_of
+from tests.core import hold_queues
+from tests.harness.lines import lines_of, most_lines
 from tests.harness.resolver import ResolverTo
 from tests.harness.waiting import until
 from tests.net import messages
@@ -806,25 +811,71 @@ async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None
         nursery.cancel_scope.cancel()
 
 
+def _switching(count: int) -> tuple[Parts, admin_view.AdminView]:
+    """Return the parts of a process with so many routes, and what switches them."""
+    listen = [Address("127.0.0.1", 20_000 + number) for number in range(count)]
+    upstream = Address("127.0.0.1", 9092)
+    settings = _settings(*((at, upstream) for at in listen), hints="on")
+    parts = Parts(settings, fixed_routes.FixedRoutes(settings.routes))
+    return parts, admin_view.AdminView(parts)
+
+
+def _hold_an_error_of_each(parts: Parts) -> list[Held]:
+    """Have an error response of each route held; return those that go on."""
+    gone_on: list[Held] = []
+    parts.hold_timer.settle = lambda decided: gone_on.extend(held for held, _ in decided)
+    for number, of in enumerate(parts.table.routes):
+        of.broker = hold_queues.route().broker
+        hold_queues.learn(of, {0: (1, 5)})
+        held = hold_queues.failed(LinkState(of, number), {0: 5}, ApiKey.FETCH)
+        assert parts.hold_timer.submit(held) is None
+    return gone_on
+
+
 async def test_to_switch_all_routes_costs_by_their_number(log: _Log) -> None:
     """Settings that are read again may: with 1,000 routes it took 64 ms of one step."""
     lines = []
     for count in (50, 200):
-        listen = [Address("127.0.0.1", 20_000 + number) for number in range(count)]
-        upstream = Address("127.0.0.1", 9092)
-        settings = _settings(*((at, upstream) for at in listen), hints="on")
-        view = admin_view.AdminView(Parts(settings, fixed_routes.FixedRoutes(settings.routes)))
-        lines.append(lines_of(lambda view=view: view.switch_all(Mode.OFF)))  # type: ignore[misc]
+        _, view = _switching(count)
+        lines.append(lines_of(lambda view=view: [*view.switching_all(Mode.OFF)]))  # type: ignore[misc]
         assert {*view.modes().values()} == {Mode.OFF}
     assert lines[1] < 5 * lines[0]
 
 
+async def test_all_routes_are_switched_in_steps(log: _Log, mock_clock: MockClock) -> None:
+    """Where each of 300 routes had a response that went on it took 37 ms of one step."""
+    parts, view = _switching(300)
+    gone_on = _hold_an_error_of_each(parts)
+    assert most_lines(view.switching_all(Mode.OFF)) < 10_000
+    assert {*view.modes().values()} == {Mode.OFF}
+    assert len(gone_on) == 300
+
+
+async def test_what_is_switched_while_all_routes_are_stays_so(log: _Log) -> None:
+    _, view = _switching(4)
+    steps = view.switching_all(Mode.OBSERVE)
+    next(steps)
+    assert view.switch("r2", Mode.OFF) is None
+    assert [*steps] == [None] * 3
+    assert [*view.modes().values()] == [Mode.OBSERVE, Mode.OBSERVE, Mode.OFF, Mode.OBSERVE]
+
+
+async def test_of_settings_that_are_read_together_the_last_ones_count(log: _Log) -> None:
+    _, view = _switching(4)
+    first = view.switching_all(Mode.OFF)
+    assert [next(first) for _ in range(2)] == [None] * 2
+    last = view.switching_all(Mode.ON)
+    next(last)
+    assert [*first] == []
+    assert [*last] == [None] * 3
+    assert {*view.modes().values()} == {Mode.ON}
+
+
 async def test_a_route_that_comes_later_does_what_the_settings_say_by_then(log: _Log) -> None:
     """`local` with hints off since SIGHUP: a broker that joined was given hints."""
-    settings = _settings((Address("127.0.0.1", 0), Address("127.0.0.1", 9092)), hints="on")
-    parts = Parts(settings, fixed_routes.FixedRoutes(settings.routes))
-    admin_view.AdminView(parts).switch_all(Mode.OFF)
-    joined = settings.routes[0].model_copy(update={"name": "joined"})
+    parts, view = _switching(1)
+    assert [*view.switching_all(Mode.OFF)] == [None]
+    joined = parts.settings.routes[0].model_copy(update={"name": "joined"})
     assert parts.table.add(joined).mode is Mode.OFF
 
 

@@ -1,7 +1,7 @@
 """Settings that are read again while a disk hangs."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 
 import pytest
 import trio
@@ -29,18 +29,26 @@ class _Hanging:
 
 
 class _Scene:
-    """A reading that hangs. ``applied``: the modes of hints that were put in force."""
+    """A reading that hangs.
+
+    ``applied``: the modes of hints that were put in force; ``applying``: takes the time for that.
+    """
 
     def __init__(self) -> None:
         self.hanging = _Hanging()
         self.events: list[Event] = []
         self.applied: list[str] = []
+        self.applying: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
         self.reload = SettingsReload(
             settings_of(),
             self.hanging.read,
-            lambda settings: self.applied.append(settings.hints),
+            self._apply,
             self.events.append,
         )
+
+    async def _apply(self, settings: Settings) -> None:
+        self.applied.append(settings.hints)
+        await self.applying()
 
     async def read_twice(self, nursery: trio.Nursery) -> None:
         """Read settings while the first reading hangs; with a real thread."""
@@ -75,3 +83,23 @@ async def test_what_was_to_be_read_before_does_not_count(scene: _Scene) -> None:
         await scene.read_twice(nursery)
         scene.hanging.let_go.set()
     assert (scene.applied, scene.events) == (["off"], [SettingsReloaded(keys=("hints",))])
+
+
+async def test_what_is_read_while_settings_are_put_in_force_is_compared_with_these(
+    scene: _Scene,
+) -> None:
+    scene.hanging.let_go.set()
+    put = trio.Event()
+    scene.applying = put.wait
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(scene.reload.run)
+        while not scene.applied:
+            await trio.lowlevel.checkpoint()
+        nursery.start_soon(scene.reload.run)
+        while len(scene.applied) < 2:
+            await trio.lowlevel.checkpoint()
+        await scene.reload.run()
+        # The second ones had been read once more: nothing is different.
+        assert scene.events == [SettingsReloaded(keys=())]
+        put.set()
+    assert scene.applied == ["observe", "off"]

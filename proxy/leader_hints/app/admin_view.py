@@ -5,7 +5,7 @@ Tested in ``tests/app/test_process.py``.
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import trio
 
@@ -169,11 +169,20 @@ class AdminView:
             self._kept = read_switch_file(self._parts.settings.switch_file)
         self.restore()
 
-    def switch_all(self, mode: Mode) -> None:
-        """Change what all routes do about hints, as the settings say from now on."""
-        self._parts.table.mode = mode
-        for route in [*self._parts.table.routes]:
-            self._switch(route, mode)
+    def switching_all(self, mode: Mode) -> Iterator[None]:
+        """Change what all routes do about hints, as the settings say from now on; in steps.
+
+        There may be hundreds, each with responses that go on. What is switched meanwhile stays so.
+        """
+        table = self._parts.table
+        table.mode = mode
+        for route, before in [(route, route.mode) for route in table.routes]:
+            if table.mode is not mode:
+                # The settings say something else by now.
+                return
+            if route.mode is before:
+                self._switch(route, mode)
+            yield
         self._keep()
 
     def switch(self, name: str, mode: Mode) -> str | None:

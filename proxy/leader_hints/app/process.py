@@ -37,6 +37,7 @@ from leader_hints.local.virtual_cluster import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.takeover.service_manager import tell_ready
+from leader_hints.net.time_slices import TimeSlices
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.settings import Settings
@@ -244,15 +245,15 @@ class _Process:
         except Exception as error:  # A defect here must not end the process.
             self._parts.observers.task_failed("settings", error)
 
-    def _apply(self, settings: Settings) -> None:
+    async def _apply(self, settings: Settings) -> None:
         """Put settings in force of which only such differ as a process may change."""
-        if settings.log != self._settings.log:
+        before, self._settings = self._settings, settings
+        if settings.log != before.log:
             log = settings.log
             configure_logs(log.least, log.format)
             self._parts.log.configure(log.by_subsystem, log.moves_per_second)
-        if settings.hints != self._settings.hints:
-            self._admin.switch_all(Mode(settings.hints))
-        self._settings = settings
+        if settings.hints != before.hints:
+            await TimeSlices().take(self._admin.switching_all(Mode(settings.hints)))
 
     def _starting(self) -> Starting:
         """Return with which settings the process begins."""

@@ -3,7 +3,7 @@
 Tested in ``tests/cli/test_reload.py``.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from typing import Any, Final
 
 import trio
@@ -30,7 +30,7 @@ class SettingsReload:
         self,
         settings: Settings,
         read: Callable[[], Settings] | None,
-        apply: Callable[[Settings], None],
+        apply: Callable[[Settings], Awaitable[None]],
         emit: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -67,8 +67,9 @@ class SettingsReload:
             self._emit(SettingsRefused(keys=unsafe, reason=_RESTART))
             return
         if keys:
-            self._apply(new)
+            # First: what is read meanwhile is compared with these.
             self._settings = new
+            await self._apply(new)
         self._emit(SettingsReloaded(keys=keys))
 
 

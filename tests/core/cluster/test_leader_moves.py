@@ -278,3 +278,50 @@ def test_a_broker_that_is_silent_for_a_while_has_named_the_leaders_all_the_same(
     brokers.expect([both[0], _Broker(2, unanswered_since=0.0)], 1.0)
     brokers.expect(both, 2.0)
     assert brokers.all_name(place)
+
+
+def test_brokers_that_hide_the_topic_are_not_waited_for() -> None:
+    moves = _moves(0)
+    brokers, (place,) = moves.brokers, [*moves]
+    # Before any is awaited nothing is of interest: they will be asked again.
+    assert not brokers.hides(3, "t", hidden=True)
+    brokers.expect([_Broker(1), _Broker(2), _Broker(3)], 0.0)
+    assert not brokers.names(1, place)
+    assert [brokers.hides(2, "t", hidden=True) for _ in range(2)] == [True, False]
+    assert not brokers.lags(2, place)
+    assert brokers.names(3, place)
+    assert brokers.all_name(place)
+    # Once it shows the topic it is asked for its leaders.
+    assert [brokers.hides(2, "t", hidden=False) for _ in range(2)] == [True, False]
+    assert brokers.lags(2, place)
+    assert not brokers.all_name(place)
+
+
+def test_who_hides_a_topic_says_nothing_of_the_next_one() -> None:
+    moves = _moves(0)
+    brokers, (place,) = moves.brokers, [*moves]
+    brokers.expect([_Broker(1), _Broker(2)], 0.0)
+    brokers.names(1, place)
+    brokers.hides(2, "t", hidden=True)
+    assert brokers.all_name(place)
+    brokers.forget("t")
+    assert not brokers.all_name(place)
+
+
+def test_who_hides_a_topic_is_forgotten_with_brokers_that_have_gone() -> None:
+    moves = _moves(0)
+    brokers, (place,) = moves.brokers, [*moves]
+    for node in range(200):
+        brokers.expect([_Broker(node)], 0.0)
+        assert not brokers.all_name(place)
+        assert brokers.hides(node, "t", hidden=True)
+        assert brokers.all_name(place)
+
+
+def test_of_so_many_topics_only_is_it_remembered_who_hides_them() -> None:
+    brokers = _moves().brokers
+    brokers.expect([_Broker(1)], 0.0)
+    noted = [brokers.hides(1, f"t{number}", hidden=True) for number in range(10_100)]
+    assert sum(noted) == 10_000
+    assert brokers.hides(1, "t0", hidden=False)
+    assert brokers.hides(1, "t10050", hidden=True)

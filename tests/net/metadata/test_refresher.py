@@ -1773,6 +1773,62 @@ async def test_metadata_that_goes_by_from_another_cluster_changes_no_view(
         assert 2 <= scene.addresses().count(_upstream(1)) <= 4
 
 
+async def test_a_cluster_is_left_though_clients_met_the_next_one_first(
+    autojump_clock: MockClock,
+) -> None:
+    """The proxy's own connection to the next one came after theirs, as after most outages: the
+    former cluster's other brokers were polled for as long as the process ran.
+    """
+    async with _scene(1) as scene:
+        first = scene.route.broker.view
+        assert first is not None
+        moved = FakeBroker(1, [Broker(1, "new-one", 9092)], {"t": [(1, 1)]})
+        moved.cluster = "another"
+        del scene.net.brokers[_upstream(1)]
+        await scene.brokers[1].drop()
+        await trio.sleep(0.05)
+        body = messages.metadata_response(
+            1, 12, moved.brokers, {"t": [messages.Partition(0, 1, 1)]}, cluster="another"
+        )
+        scene.refresher.snooped(scene.route, 12, body[4:])
+        assert scene.route.broker.view is not first
+        scene.net.brokers[_upstream(1)] = moved
+        # Until the next poll.
+        await trio.sleep(40)
+        assert [known.view.cluster_id for known in scene.refresher.clusters()] == ["another"]
+        for node in (2, 3):
+            assert scene.brokers[node].streams == []
+        assert [*first.topics] == []
+
+
+async def test_a_route_that_comes_from_another_cluster_says_nothing_of_who_has_moved(
+    autojump_clock: MockClock,
+) -> None:
+    """Its former cluster's nodes had other addresses: so those of the next one, by number, counted
+    as advertised elsewhere, and what they alone had said was withdrawn.
+    """
+    async with _scene(2) as scene:
+        shown = [Broker(node, f"former-{node}", 9092) for node in (1, 2, 3)]
+        former = FakeBroker(1, shown, {"t": [(1, 5)]})
+        former.cluster = "former"
+        scene.net.brokers[_upstream(1)] = former
+        comes = Route("r1", Mode.ON)
+        scene.refresher.follow(comes, _upstream(1))
+        await trio.sleep(5)
+        # Only node 3 itself says by now that it leads.
+        for broker in scene.brokers.values():
+            broker.answers[METADATA] = _lagging
+        scene.brokers[3].leaders = {"t": [(3, 6), (2, 6), (3, 7)]}
+        scene.hold(epoch=5)
+        await trio.sleep(0.05)
+        assert scene.leader() == Leader(3, 6)
+        scene.net.brokers[_upstream(1)] = scene.brokers[1]
+        await former.drop()
+        await trio.sleep(0.3)
+        assert comes.broker.view is scene.route.broker.view
+        assert scene.leader() == Leader(3, 6)
+
+
 async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
     autojump_clock: MockClock,
 ) -> None:
@@ -1788,6 +1844,45 @@ async def test_old_links_of_one_route_do_not_keep_another_one_s_connection(
             await trio.sleep(0.5)
         for node in (1, 2):
             assert 2 <= scene.addresses().count(_upstream(node)) <= 5
+
+
+async def test_a_broker_of_another_cluster_is_not_the_node_at_whose_address_it_answers(
+    autojump_clock: MockClock,
+) -> None:
+    """Node 3 of the one cluster is advertised where a broker of the other one answers, to which
+    the process has routes as well: that one's node 3 was believed to lead all that it leads.
+    """
+    shown = [Broker(7, "seven", 9092), Broker(3, "other-three", 9092)]
+    async with _scene(1) as scene:
+        others = [FakeBroker(one.node, shown, {"t": [(7, 5), (3, 5)]}) for one in shown]
+        routes = [Route(f"other-{one.node}", Mode.ON) for one in shown]
+        for route, broker in zip(routes, others, strict=True):
+            broker.cluster = "other"
+            scene.net.brokers[Address(route.name, 1)] = broker
+            scene.refresher.follow(route, Address(route.name, 1))
+        scene.net.brokers[_shown(3)] = others[0]
+        await scene.brokers[3].drop()
+        await trio.sleep(2)
+        for epoch in range(6, 16):
+            for broker in others:
+                broker.leaders = {"t": [(7, epoch), (3, 5)]}
+            begin = scene.now
+            scene.hold(epoch=epoch - 1, route=routes[1])
+            await trio.sleep(17)
+            settled_at, (hint,) = scene.settled[-1]
+            assert hint is not None
+            assert (hint.leader, hint.epoch) == (7, epoch)
+            assert settled_at - begin <= 0.02
+        assert scene.told(LeaderMoved) == []
+        # The first cluster's own node comes back.
+        scene.net.brokers[_shown(3)] = scene.brokers[3]
+        await others[0].drop()
+        await trio.sleep(5)
+        for broker in scene.brokers.values():
+            broker.leaders = {"t": [(3, 6), (2, 6), (3, 7)]}
+        scene.hold(epoch=5)
+        await trio.sleep(1)
+        assert scene.leader() == Leader(3, 6)
 
 
 @pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])
@@ -2465,6 +2560,41 @@ async def test_a_broker_that_cannot_be_asked_is_left_out_at_once(autojump_clock:
         await scene.brokers[3].drop()
         await trio.sleep(1)
         assert scene.settled == [(1.02, [None])]
+
+
+async def test_a_broker_that_hides_the_topic_from_the_proxy_is_left_out(
+    autojump_clock: MockClock,
+) -> None:
+    """Routes may have users of their own: each error waited for the whole hold, in vain."""
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        # Only the broker of the second route shows it; the others never name a leader.
+        for epoch in range(6, 12):
+            leaders = {**_BEFORE, "t": [(2 + epoch % 2, epoch)] * 3}
+            for broker in scene.brokers.values():
+                broker.leaders = {**broker.leaders, **leaders}
+            begin = scene.now
+            scene.hold(epoch=epoch - 1, unhinted=_OLD, route=scene.routes[1])
+            await trio.sleep(17)
+            assert scene.settled[-1][0] - begin <= 0.02
+        assert {event.settling for event in scene.told(HintMissed)} == {"settled"}
+
+
+async def test_a_broker_that_shows_the_topic_again_is_awaited_again(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        scene.hold(epoch=5, unhinted=_OLD, route=scene.routes[1])
+        await trio.sleep(1)
+        for broker in scene.brokers.values():
+            broker.hides = lambda topic: False
+        # What is held is asked about meanwhile.
+        await trio.sleep(1)
+        scene.brokers[1].leaders = scene.brokers[2].leaders = _AFTER
+        await trio.sleep(1)
+        assert scene.settled == []
+        scene.brokers[3].leaders = _AFTER
+        await trio.sleep(1)
+        assert len(scene.settled) == 1
 
 
 async def test_questions_about_what_lags_are_as_many_as_about_what_nobody_knows(

@@ -51,8 +51,15 @@ def probing(view: LeaderView, probe: Probe, source: Source) -> Iterator[None]:
     return view.one_led_by_each(probe, source)
 
 
+def leave(broker: BrokerState) -> None:
+    """Know nothing any more: the route leads to another cluster, whose nodes are others."""
+    forget(broker)
+    broker.endpoints = broker.left = MappingProxyType({})
+    broker.disputed = None
+
+
 def forget(broker: BrokerState) -> None:
-    """Know nothing any more: the route leads to another cluster."""
+    """Know nothing any more of which node the broker is."""
     broker.node, broker.guessed, broker.others = None, False, frozenset()
     broker.former_others = frozenset()
     broker.refused = MappingProxyType({})

@@ -8,6 +8,7 @@ from collections import OrderedDict
 from collections.abc import Iterable, Mapping
 from typing import Protocol
 
+from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.doubts import Place, Reporter
@@ -23,6 +24,8 @@ _WAITED = 0.25
 SILENT = 0.05
 #: Brokers that are remembered although none of their Metadata is awaited: most of them come back.
 MOST_GONE = 64
+#: Topics of which is remembered that some broker hides them.
+_MOST_HIDDEN = 10_000
 
 
 class Asked(Protocol):
@@ -68,6 +71,8 @@ class MetadataBrokers:
         self._moves = moves
         self._expected: set[Reporter] = set()
         self._bits: dict[Reporter, int] = {}
+        #: By topic: those that hide it from the proxy, and so never name its leaders.
+        self._hiding: dict[Topic, int] = {}
         #: All of these bits.
         self._taken = 0
 
@@ -89,14 +94,47 @@ class MetadataBrokers:
         return self.all_name(place)
 
     def all_name(self, place: Place) -> bool:
-        """Whether any is awaited, and all name the leader; true as well where it led for long."""
+        """Whether any is awaited, and all name the leader that show its topic.
+
+        True as well where it led for long.
+        """
         move = self._moves.get(place)
-        return move is None or 0 < self.awaited == self.awaited & move.named
+        return move is None or 0 < self.awaited == self.awaited & self._done(move, place)
 
     def lags(self, reporter: Reporter, place: Place) -> bool:
         """Whether a broker's Metadata has not named the leader since a recent move."""
         move = self._moves.get(place)
-        return move is not None and not move.named & self._bits.get(reporter, 0)
+        return move is not None and not self._done(move, place) & self._bits.get(reporter, 0)
+
+    def hides(self, reporter: Reporter, topic: Topic, *, hidden: bool) -> bool:
+        """Note whether a broker hides a topic from the proxy; return whether that is news.
+
+        Only once brokers are awaited: then they are asked again.
+        """
+        hiding = self._hiding.get(topic, 0)
+        if hidden is bool(hiding & self._bits.get(reporter, 0)) or not self.awaited:
+            return False
+        if hidden and not hiding and len(self._hiding) >= _MOST_HIDDEN:
+            return False
+        bit = self._bit(reporter)
+        # That may have freed bits of others.
+        hiding = self._hiding.get(topic, 0)
+        self._hide(topic, hiding | bit if hidden else hiding & ~bit)
+        return True
+
+    def forget(self, topic: Topic) -> None:
+        """Forget who hides a topic: it is not known any more."""
+        self._hiding.pop(topic, None)
+
+    def _hide(self, topic: Topic, bits: int) -> None:
+        if bits:
+            self._hiding[topic] = bits
+        else:
+            self._hiding.pop(topic, None)
+
+    def _done(self, move: LeaderMove, place: Place) -> int:
+        """Return the bits of those that name the leader, or never will."""
+        return move.named | self._hiding.get(place[0], 0)
 
     def _bit(self, reporter: Reporter) -> int:
         """Return the bit of a broker, the lowest free one if it has none yet."""
@@ -115,6 +153,8 @@ class MetadataBrokers:
         self._taken = sum(self._bits.values())
         for move in self._moves.values():
             move.named &= self._taken
+        for topic, bits in [*self._hiding.items()]:
+            self._hide(topic, bits & self._taken)
 
 
 class LeaderMoves(OrderedDict[Place, LeaderMove]):

@@ -345,6 +345,7 @@ class LeaderView:
     def _forget(self, topic: TopicLeaders) -> None:
         """Drop the moves and doubts of a topic, of many partitions those of the first ones."""
         self.in_sync_disputed.pop(topic.name, None)
+        self.metadata_brokers.forget(topic.key)
         noted = len(self._moves) + len(self._doubts) + len(self.disagreements)
         if noted < min(len(topic.leaders), _DROPPED_AT_ONCE):
             known = chain(self._moves, self._doubts, self.disagreements)

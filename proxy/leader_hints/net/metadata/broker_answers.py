@@ -11,6 +11,7 @@ from itertools import chain, islice
 import trio
 
 from leader_hints.apis import metadata
+from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.keys import api_name
 from leader_hints.apis.list_offsets import Partition
@@ -204,14 +205,18 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         if not answer.tells:
             return None
-        self.pollers.belongs(poller, answer.cluster_id)
         if poller.route is not None:
+            before = self.pollers.cluster_id(poller)
+            self.pollers.belongs(poller, answer.cluster_id)
             poller.route.broker.serves_anybody = not poller.authenticates
             cluster = self._place(poller.route, answer)
+            if before != answer.cluster_id:
+                # What clients get from it may have said so before: see _place().
+                self._keep_clusters()
         else:
             known = self.clusters.get(answer.cluster_id)
-            if known is None:
-                # Its address leads to a cluster that no route is of, or that they have just left.
+            if self.pollers.strays(poller, answer.cluster_id) or known is None:
+                # Another cluster's broker, and so not that node; or the routes have just left it.
                 self.survey.note(poller)
                 return set()
             cluster = known
@@ -273,6 +278,10 @@ class BrokerAnswers:
                     self._report(moves)
                     yield
                 names.add(topic.name)
+                hidden = topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                key = view.topics.key(topic.name)
+                if view.metadata_brokers.hides(poller.reporter, key, hidden=hidden):
+                    view.changes.add(view.topics.aliases(topic.name))
                 if poller.route is not None:
                     view.hidden.take(topic, route)
                 if taken:
@@ -368,9 +377,8 @@ class BrokerAnswers:
             if route.broker.view is not None:
                 route.broker.view.leave(route.name)
             route.broker.view = cluster.view
-            broker_identity.forget(route.broker)
-            for gone in self.clusters.keep(self.pollers.leave()):
-                self._take_later(gone.view.forgetting())
+            broker_identity.leave(route.broker)
+            self._keep_clusters()
         if (
             route.broker.endpoints is not answer.endpoints
             and route.broker.endpoints != answer.endpoints
@@ -384,6 +392,11 @@ class BrokerAnswers:
         self._poll_others(cluster)
         self.survey.agree(cluster)
         return cluster
+
+    def _keep_clusters(self) -> None:
+        """Forget the clusters that no route leads to any more."""
+        for gone in self.clusters.keep(self.pollers.leave()):
+            self._take_later(gone.view.forgetting())
 
     def _poll_others(self, cluster: Cluster) -> None:
         cluster_id = cluster.view.cluster_id

@@ -74,6 +74,19 @@ class PollerSet:
         """Note of which cluster a broker says it is."""
         self._clusters[poller] = cluster_id
 
+    def strays(self, poller: BrokerPoller, cluster_id: str) -> bool:
+        """Note of which cluster a broker behind no route says it is; return whether it strays.
+
+        If that is not the one of which it is polled, it counts as of none: another broker answers
+        at the node's address.
+        """
+        strays = poller.node is None or self.others.get(cluster_id, poller.node) is not poller
+        if strays:
+            self._clusters.pop(poller, None)
+        else:
+            self.belongs(poller, cluster_id)
+        return strays
+
     def cluster_id(self, poller: BrokerPoller) -> str | None:
         """Return of which cluster a broker said it is, ``None`` before its first answer."""
         return self._clusters.get(poller)
