@@ -1,7 +1,7 @@
 """Links come to rest while a process ends."""
 
 import contextlib
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 
 import pytest
 import trio
@@ -25,11 +25,13 @@ def _links(rig: Rig, routes: Sequence[str]) -> list[Ends]:
 
 
 @contextlib.asynccontextmanager
-async def _draining(rig: Rig, routes: Sequence[str]) -> AsyncIterator[None]:
+async def _draining(
+    rig: Rig, routes: Sequence[str], joining: Callable[[], bool] = lambda: False
+) -> AsyncIterator[trio.Nursery]:
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Drain(rig.pump, _SECONDS, routes).run)
+        nursery.start_soon(Drain(rig.pump, _SECONDS, routes, joining).run)
         await trio.testing.wait_all_tasks_blocked()
-        yield
+        yield nursery
         nursery.cancel_scope.cancel()
 
 
@@ -96,10 +98,38 @@ async def test_a_link_whose_broker_is_silent_is_left_when_the_time_is_over(
     (ends,) = _links(rig, "a")
     rig.send(ends.client, messages.produce_request(10, 0))
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(Drain(rig.pump, _SECONDS, ()).run)
+        nursery.start_soon(Drain(rig.pump, _SECONDS, (), lambda: False).run)
         await trio.testing.wait_all_tasks_blocked()
         await _after(mock_clock, _SECONDS / 2)
         assert nursery.child_tasks
         await _after(mock_clock, _SECONDS / 2)
         assert not nursery.child_tasks
     assert not rig.pump.drained
+
+
+async def test_clients_that_are_being_joined_are_waited_for_where_another_process_serves(
+    rig: Rig, mock_clock: trio.testing.MockClock
+) -> None:
+    """Those whose TLS handshake was under way were reset, though no connection is to be refused."""
+    joining = [True]
+    async with _draining(rig, "a", lambda: bool(joining)) as nursery:
+        await _after(mock_clock, _SECONDS / 4)
+        assert nursery.child_tasks
+        (ends,) = _links(rig, "a")
+        joining.clear()
+        await _after(mock_clock, _SECONDS / 24)
+        assert nursery.child_tasks
+        rig.send(ends.client, messages.produce_request(10, 0))
+        rig.send(ends.broker, messages.produce_response(0, {0: 0}))
+        assert received(ends.client) == messages.produce_response(0, {0: 0})
+        await _after(mock_clock, _SECONDS / 24)
+        assert not nursery.child_tasks
+
+
+@pytest.mark.parametrize(("routes", "share"), [("", 0.01), ("a", 0.35)])
+async def test_clients_that_are_silent_are_waited_for_briefly_if_at_all(
+    routes: str, share: float, rig: Rig, mock_clock: trio.testing.MockClock
+) -> None:
+    async with _draining(rig, routes, lambda: True) as nursery:
+        await _after(mock_clock, _SECONDS * share)
+        assert not nursery.child_tasks

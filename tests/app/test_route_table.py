@@ -55,3 +55,11 @@ def test_a_broker_that_joins_is_switched_as_all_others_are(
     for number, now in enumerate(switched):
         table.add(settings.model_copy(update={"name": str(number)}), rewriting).mode = now
     assert table.add(settings.model_copy(update={"name": "new"}), rewriting).mode is mode
+
+
+def test_it_is_known_whether_some_client_is_being_joined() -> None:
+    table = RouteTable(settings_of())
+    route = table.add(settings_of().routes[0])
+    assert not table.joining()
+    route.traffic.connecting += 1
+    assert table.joining()

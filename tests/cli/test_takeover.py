@@ -4,12 +4,14 @@ import contextlib
 import os
 import signal
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
 import pytest
+import trustme
 
 from tests.cli.commands import leader_hints
 from tests.harness.connection import Address
@@ -158,6 +160,52 @@ def test_a_link_goes_on_until_it_rests_and_new_ones_are_the_new_processs(
             assert sock.recv(1) == b""
             until(lambda: _ended(proxy), "the former one ends")
             assert proxy.exit_code() == 0
+
+
+def test_a_client_whose_handshake_is_under_way_is_served_by_the_former_process(
+    broker: _Broker, tmp_path: Path
+) -> None:
+    """It was reset: there was no link yet that the process would have waited for."""
+    authority = trustme.CA()
+    pem = tmp_path / "proxy.pem"
+    authority.issue_cert("localhost").private_key_and_cert_chain_pem.write_to_path(pem)
+    trusting = ssl.create_default_context()
+    authority.configure_trust(trusting)
+    (port,) = free_ports(1)
+    listen = ("127.0.0.1", port)
+    tls = {"client_tls": {"mode": "terminate", "certificate": str(pem), "key": str(pem)}}
+    proxy = ProxyProcess(
+        [(listen, broker.address)], tmp_path / "proxy-0.log", hints="off", security=[tls]
+    )
+    proxy.environment["LEADER_HINTS_TAKEOVER"] = str(tmp_path / "takeover")
+    incoming, outgoing = ssl.MemoryBIO(), ssl.MemoryBIO()
+    session = trusting.wrap_bio(incoming, outgoing, server_hostname="localhost")
+    with proxy, socket.create_connection(listen, _SECONDS) as sock:
+        with pytest.raises(ssl.SSLWantReadError):
+            session.do_handshake()
+        sock.sendall(outgoing.read())
+        incoming.write(sock.recv(65_536))
+        with proxy.successor(tmp_path / "proxy-1.log"):
+            until(lambda: proxy.events("stopping"), "the former one is to end", _SECONDS)
+            while True:
+                with contextlib.suppress(ssl.SSLWantReadError):
+                    session.do_handshake()
+                    break
+                incoming.write(sock.recv(65_536))
+            session.write(_ASKED)
+            sock.sendall(outgoing.read())
+            assert _decrypted(session, incoming, sock) == _ANSWER
+            until(lambda: _ended(proxy), "the former one ends")
+            assert proxy.exit_code() == 0
+
+
+def _decrypted(session: ssl.SSLObject, incoming: ssl.MemoryBIO, sock: socket.socket) -> bytes:
+    while True:
+        with contextlib.suppress(ssl.SSLWantReadError):
+            return session.read(len(_ANSWER))
+        received = sock.recv(65_536)
+        assert received
+        incoming.write(received)
 
 
 def test_sigusr2_starts_the_process_that_takes_over(proxy: ProxyProcess, tmp_path: Path) -> None:

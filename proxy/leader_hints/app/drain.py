@@ -1,6 +1,6 @@
 """How links come to rest while a process ends."""
 
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 
 import trio
@@ -28,12 +28,17 @@ class Drain:
     process takes their clients' connections by now, else none. Their links end one route after the
     other: a client all of whose brokers are gone at the same moment begins again from its bootstrap
     servers (KIP-899 and KIP-1102). librdkafka 2.16.0 waits for up to two seconds then.
+    ``joining``: whether some client is being joined to its broker. It was accepted before the other
+    process took over, and is not to be refused for that: its handshake may take a while.
     """
 
-    def __init__(self, pump: Pump, seconds: float, routes: Sequence[str]) -> None:
+    def __init__(
+        self, pump: Pump, seconds: float, routes: Sequence[str], joining: Callable[[], bool]
+    ) -> None:
         self._pump = pump
         self._seconds = seconds
         self._routes = routes
+        self._joining = joining
         self._slices = TimeSlices()
 
     async def run(self) -> None:
@@ -44,6 +49,7 @@ class Drain:
                 await self._end_routes()
             await self._slices.take(self._pump.drain(_is_the_journals))
             with trio.move_on_at(by_themselves):
+                await self._joined()
                 await self._ended()
             await self._slices.take(self._pump.take_no_more())
             await self._ended()
@@ -55,6 +61,10 @@ class Drain:
             later = {name for at, name in enumerate(self._routes) if at % groups >= group}
             await self._slices.take(self._pump.drain(partial(_stays, later)))
             await trio.sleep(min(PAUSE, self._seconds * _BY_THEMSELVES / groups))
+
+    async def _joined(self) -> None:
+        while self._routes and self._joining():  # noqa: ASYNC110 - it ends in many ways
+            await trio.sleep(_LOOK)
 
     async def _ended(self) -> None:
         while not self._pump.drained:  # noqa: ASYNC110 - links close in many ways

@@ -334,7 +334,7 @@ class _Process:
         if parts.workers is not None:
             await parts.workers.drain(self._settings.drain, routes)
         else:
-            await Drain(parts.pump, self._settings.drain, routes).run()
+            await Drain(parts.pump, self._settings.drain, routes, table.joining).run()
         await self._keep_switch(_TO_KEEP)
         with trio.move_on_after(_TO_REPORT):
             await self._reported()

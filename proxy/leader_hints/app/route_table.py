@@ -93,3 +93,7 @@ class RouteTable:
     def links_open(self) -> int:
         """How many links all routes have."""
         return sum(route.traffic.links_open for route in self.routes)
+
+    def joining(self) -> bool:
+        """Whether some client of a route is being joined to its broker."""
+        return any(route.traffic.connecting for route in self.routes)

@@ -4,7 +4,7 @@ import itertools
 import os
 import re
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -264,7 +264,7 @@ async def test_reasons_of_the_library_are_explained(
     """Its codes are those of krb5_err.et; a KDC that was an hour ahead gave the one for clocks."""
     import gssapi
 
-    def fail(kerberos: Kerberos, host: str) -> None:
+    def fail(kerberos: Kerberos, host: str, store: Mapping[str, str]) -> None:
         raise gssapi.exceptions.GSSError(851_968, 2_529_638_912 + code)
 
     monkeypatch.setattr(Kerberos, "_begin", fail)
@@ -327,6 +327,39 @@ async def test_a_silent_kdc_stops_nothing_else(kdc: Kdc) -> None:
         assert silent.threads.borrowed_tokens <= 4
     await until_true(lambda: silent.threads.borrowed_tokens == 0)
     await wait()
+
+
+@pytest.mark.parametrize("kind", ["keytab", "ticket_cache"])
+async def test_what_hangs_for_good_is_read_again_at_sighup(
+    kdc: Kdc, tmp_path: Path, kind: str
+) -> None:
+    """One that hung was the last that was read, until the process was started again."""
+    keytab = Path(file(kdc, "proxy"))
+    right = keytab if kind == "keytab" else kdc.ticket("proxy", keytab, "for-a-pipe")
+    path, pipe = tmp_path / "path", tmp_path / "pipe"
+    os.mkfifo(pipe)
+    path.symlink_to(pipe)
+    credentials = known(principal="proxy", **{kind: str(path)})
+    seen: list[str] = []
+
+    async def authenticate() -> None:
+        async with connected(broker_of(kdc, seen), credentials) as connection:
+            assert await ask(connection) == b"the answer"
+
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(authenticate)
+            assert credentials._kerberos is not None
+            await until_true(credentials._kerberos._tickets.lock.locked)
+            nursery.cancel_scope.cancel()
+        path.unlink()
+        path.write_bytes(right.read_bytes())
+        credentials.renew_threads()
+        with trio.fail_after(20):
+            await authenticate()
+        assert seen == [PROXY]
+    finally:
+        os.close(os.open(pipe, os.O_RDWR | os.O_NONBLOCK))
 
 
 async def test_other_brokers_are_known_by_the_hosts_that_they_advertise(kdc: Kdc) -> None:

@@ -987,6 +987,16 @@ def test_a_link_that_is_not_read_is_closed_when_it_is_quiet() -> None:
         assert ended(ends.client)
 
 
+def test_a_link_that_begins_while_the_process_ends_has_a_second_to_say_something() -> None:
+    with opened(Rig()) as rig:
+        rig.drain(_nobody)
+        ends = rig.link(hinting_route())
+        rig.sweep(1)
+        assert not ended(ends.client)
+        rig.sweep(2)
+        assert ended(ends.client)
+
+
 def test_exempt_links_stay() -> None:
     with opened(Rig()) as rig:
         ends = rig.link(hinting_route())

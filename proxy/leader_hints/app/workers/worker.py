@@ -306,7 +306,7 @@ class _Worker:
         self._send(reported)
 
     async def _drain(self, drain: said.Drain) -> None:
-        await Drain(self._pump, drain.seconds, drain.routes).run()
+        await Drain(self._pump, drain.seconds, drain.routes, self._table.joining).run()
         await self._report()
         # Behind all events of the links.
         self._side.holds.send(said.Drained())

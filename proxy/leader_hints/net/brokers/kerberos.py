@@ -10,7 +10,7 @@ import re
 import threading
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from leader_hints.errors import BrokerError, ConfigurationError, LoginError
 from leader_hints.settings.sasl import SaslSettings
@@ -61,6 +61,14 @@ _NOT_A_FILE: Final = re.compile(r"(?!FILE:)[A-Za-z]+:")
 _caches = itertools.count(1)
 
 
+class _Tickets(NamedTuple):
+    """Where the library has them. ``lock``: held while they are used. A cache is written again when
+    its ticket is renewed: nothing else may read it meanwhile."""
+
+    store: Mapping[str, str]
+    lock: threading.Lock
+
+
 class Kerberos:
     """The tickets of one route's connections, and what is said with them.
 
@@ -82,13 +90,12 @@ class Kerberos:
         self._principal = settings.principal
         self._keytab = settings.keytab
         self._source = settings.keytab or settings.ticket_cache
-        store = {"ccache": settings.ticket_cache}
-        if settings.keytab:
-            memory = f"MEMORY:leader-hints-{next(_caches)}"
-            store = {"client_keytab": f"FILE:{settings.keytab}", "ccache": memory}
-        self._store = store
-        # A cache is written again when its ticket is renewed: nothing else may read it meanwhile.
-        self._lock = threading.Lock()
+        self._tickets = self._new_tickets()
+
+    def renew(self) -> None:
+        """Get tickets apart from a conversation that has them now: it may hang for good."""
+        if self._tickets.lock.locked():
+            self._tickets = self._new_tickets()
 
     def service(self, host: str) -> str:
         """Return the broker's principal, as an operator knows it."""
@@ -122,7 +129,7 @@ class Kerberos:
                     self._check_keytab()
                 else:
                     # It fails where the ticket has expired.
-                    self._credentials().inquire()
+                    self._credentials(self._tickets.store).inquire()
         except LoginError as error:
             raise ConfigurationError(str(error)) from None
 
@@ -132,8 +139,9 @@ class Kerberos:
         Its steps raise LoginError where there is no ticket, and BrokerError where the broker breaks
         the rules.
         """
-        with self._errors(host), self._lock:
-            context = self._begin(host)
+        tickets = self._tickets
+        with self._errors(host), tickets.lock:
+            context = self._begin(host, tickets.store)
             token = context.step()
         while not context.complete:
             answer = yield token or b""
@@ -148,13 +156,20 @@ class Kerberos:
             choice = context.wrap(_CHOICE, False).message
         yield choice
 
-    def _begin(self, host: str) -> Any:
+    def _new_tickets(self) -> _Tickets:
+        store = {"ccache": self._source}
+        if self._keytab:
+            memory = f"MEMORY:leader-hints-{next(_caches)}"
+            store = {"client_keytab": f"FILE:{self._keytab}", "ccache": memory}
+        return _Tickets(store, threading.Lock())
+
+    def _begin(self, host: str, store: Mapping[str, str]) -> Any:
         gssapi = self._gssapi
         flags = gssapi.RequirementFlag
         context = gssapi.SecurityContext(
             # The library finds the realm, and may ask DNS for the host's full name (krb5.conf).
             name=gssapi.Name(f"{self._service}@{host}", gssapi.NameType.hostbased_service),
-            creds=self._credentials(),
+            creds=self._credentials(store),
             flags=[flags.mutual_authentication, flags.integrity],
             mech=gssapi.MechType.kerberos,
             usage="initiate",
@@ -163,12 +178,12 @@ class Kerberos:
         context.__DEFER_STEP_ERRORS__ = False
         return context
 
-    def _credentials(self) -> Any:
+    def _credentials(self, store: Mapping[str, str]) -> Any:
         return self._gssapi.Credentials(
             name=self._name() if self._principal else None,
             usage="initiate",
             mechs=[self._gssapi.MechType.kerberos],
-            store=self._store,
+            store=store,
         )
 
     def _name(self) -> Any:

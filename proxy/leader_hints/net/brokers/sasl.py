@@ -51,6 +51,8 @@ class Credentials:
     def renew_threads(self) -> None:
         """Have secrets read in other threads: the present ones may all hang for good."""
         self.threads = trio.CapacityLimiter(_THREADS)
+        if self._kerberos is not None:
+            self._kerberos.renew()
 
     @property
     def has_secrets(self) -> bool:

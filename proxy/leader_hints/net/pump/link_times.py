@@ -34,7 +34,8 @@ class LinkTimes:
 
     def begin(self, pair: SocketPair) -> None:
         """Take note of a new link."""
-        pair.since = self._now
+        # It has just begun: at the end of the process it has a second to say something, too.
+        pair.seen, pair.since = -1, self._now
         if self._limits.first_bytes < math.inf:
             self._young.append((self._now + self._limits.first_bytes, pair.link.state.number))
 
