@@ -12,6 +12,7 @@ from leader_hints.apis.fetch_request import (
     SMALL,
     Asker,
     ask_at_once,
+    ask_for_all,
     read_asked,
     read_asker,
     read_changes,
@@ -110,6 +111,18 @@ def test_what_is_to_be_answered_at_once_has_nothing_else_changed(
     changed = bytearray(request_frame(entity, 5, client_id))
     ask_at_once(memoryview(changed))
     assert changed == request_frame(replace(entity, max_wait=timedelta()), 5, client_id)
+
+
+@given(_REQUESTS, st.none() | st.text(max_size=200))
+def test_a_request_of_a_session_has_another_epoch_and_nothing_else_changed(
+    entity: Entity, client_id: str | None
+) -> None:
+    changed = bytearray(request_frame(entity, 5, client_id))
+    ask_for_all(memoryview(changed))
+    epoch = read_session(memoryview(changed))[1]
+    assert (epoch != entity.session_epoch) is (entity.session_epoch > 0)
+    assert (epoch > 0) is (entity.session_epoch > 0)
+    assert changed == request_frame(replace(entity, session_epoch=epoch), 5, client_id)
 
 
 def test_a_rack_behind_very_many_topics_is_not_looked_for() -> None:

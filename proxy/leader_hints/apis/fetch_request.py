@@ -273,13 +273,31 @@ def ask_at_once(frame: memoryview) -> None:
 
     :raises WireError: too little of it is there, or its header is not well formed.
     """
+    _INT32.pack_into(frame, _fixed_at(frame), 0)
+
+
+def ask_for_all(frame: memoryview) -> None:
+    """Have a request of a session, which has begun, answered with INVALID_FETCH_SESSION_EPOCH.
+
+    Its client then asks for all its partitions at once. Others stay as they are.
+
+    :raises WireError: too little of it is there, or its header is not well formed.
+    """
+    at = _fixed_at(frame) + _FIXED.size - _INT32.size
+    (epoch,) = _INT32.unpack_from(frame, at)
+    if epoch > INITIAL_EPOCH:
+        _INT32.pack_into(frame, at, epoch - 1 or epoch + 1)
+
+
+def _fixed_at(frame: memoryview) -> int:
+    """Return where the fields of fixed sizes begin, all of which are there."""
     header = read_request_header(frame)
     reader = Reader(frame, header.body)
     if header.version < _REPLICA_STATE_FROM:
         reader.skip(_INT32.size)
     at = reader.at
     reader.skip(_FIXED.size)
-    _INT32.pack_into(frame, at, 0)
+    return at
 
 
 def read_rack(frame: memoryview) -> str:

@@ -216,6 +216,28 @@ def test_a_broker_that_is_cut_off_brings_no_former_id_back() -> None:
         assert view.topics.key("t") == living
 
 
+def test_a_broker_with_two_routes_is_one_that_is_cut_off() -> None:
+    """By two listeners; the other broker has one. The former topic was taken for the present one in
+    356 of 360 polls."""
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 41)}, topic=former)
+    for _ in range(4):
+        for node, route, reported in (
+            (1, "inside", former),
+            (1, "outside", former),
+            (2, "two", living),
+        ):
+            about = answer({0: (node, 5)}, topic=reported)
+            view.learn(about, node, route=route, poll=True)
+            view.hidden.take(about, route)
+    assert view.topics.key("t") == living
+    # Before it is known which node they lead to, they may be two brokers.
+    for _ in range(2):
+        for route in ("inside", "outside"):
+            view.learn(answer({0: (1, 5)}, topic=former), None, route=route, poll=True)
+    assert view.topics.key("t") == former
+
+
 def test_most_brokers_bring_a_former_id_back() -> None:
     living, former = topic_id(1), topic_id(2)
     view = view_of({0: (1, 5)}, topic=living)

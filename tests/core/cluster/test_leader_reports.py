@@ -232,6 +232,30 @@ def test_without_ids_a_broker_that_is_cut_off_takes_no_added_partition_away() ->
             assert view.leader("t", 1) == Leader(2, 0)
 
 
+def test_a_broker_with_two_routes_that_is_cut_off_lacks_no_partition_as_two() -> None:
+    """By two listeners; the other broker has one."""
+    view, whole = LeaderView("k"), {0: (1, 5), 1: (2, 0)}
+    for _ in range(4):
+        for node, route in ((2, "two"), (1, "in"), (1, "out")):
+            reported = answer(whole if node == 2 else {0: (1, 5)})
+            view.learn(reported, node, route=route, poll=True)
+            view.hidden.take(reported, route)
+            assert view.leader("t", 1) == Leader(2, 0)
+
+
+def test_a_broker_with_two_routes_that_is_cut_off_restores_nothing_as_two() -> None:
+    """With an id it reports a lower epoch, for longer than brokers lag."""
+    times = [0.0]
+    view = LeaderView("k", lambda: times[-1])
+    for node, route, epoch in ((2, "two", 9), (1, "in", 5), (1, "out", 5)) * 3:
+        reported = answer({0: (node, epoch)}, topic=topic_id(1))
+        if node == 1 or len(times) == 1:
+            view.learn(reported, node, route=route, poll=True)
+            view.hidden.take(reported, route)
+        times.append(times[-1] + 20.0)
+    assert view.leader("t", 0) == Leader(2, 9)
+
+
 _LARGE = 20_000
 #: Lines of a step at most: some two milliseconds.
 _MOST = 16_000

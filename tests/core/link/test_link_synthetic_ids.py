@@ -7,7 +7,7 @@ import pytest
 from kio.schema.errors import ErrorCode
 
 from leader_hints.apis.keys import ApiKey
-from leader_hints.apis.metadata import ZERO_ID
+from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.link.budget import Budget
@@ -255,6 +255,26 @@ def test_who_is_offered_synthetic_ids(
     driven.up(request(18, 3, 1, client_software_name=name, client_software_version=version))
     driven.down(versions_answer(3, 1, BROKERS["2.6"]))
     assert driven.to_client == versions_answer(3, 1, {**BROKERS["2.6"], **offered})
+
+
+@pytest.mark.parametrize("release", ["2.6+", "3.6+"])
+def test_other_proxies_get_none_where_topics_are_hidden(release: str) -> None:
+    """They would offer ids to their clients, which this one's never get."""
+    route = route_before(release)
+    route.broker.ids_everywhere = False
+    view = route.broker.view
+    assert view is not None
+    before, then = Driven(route), Driven(route)
+    _hello(before, release.rstrip("+"), "leader-hints")
+    assert not before.link.state.topic_ids.outdated
+    view.hidden.take(TopicMetadata(29, "hidden", ZERO_ID, ()), route.name)
+    # What it has been told is over, so it is to ask again.
+    assert before.link.state.topic_ids.outdated
+    _hello(then, release.rstrip("+"), "leader-hints")
+    assert [one.link.state.policies.plan.synthetic for one in (before, then)] == [True, False]
+    assert not then.link.state.topic_ids.outdated
+    view.hidden.take(TopicMetadata(3, "hidden", ZERO_ID, ()), route.name)
+    assert then.link.state.topic_ids.outdated
 
 
 def test_a_link_that_was_offered_them_keeps_them() -> None:

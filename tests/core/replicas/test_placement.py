@@ -161,6 +161,49 @@ class Scene:
         self.driven.down(self.answer(self.sent, partitions, answered or {}, offsets=offsets), down)
         return bytes(self.driven.to_client)
 
+    def poll(
+        self,
+        partitions: Sequence[tuple[int, int, bytes]],
+        session: tuple[int, int],
+        answered: int,
+        *,
+        error: int = 0,
+    ) -> tuple[int, dict[int, int]]:
+        """Let the consumer fetch in a session, by its id and epoch, all of the first topic if that
+        begins; return which epoch the broker is asked with, and who is named by partition.
+
+        ``answered``: the id of the session that the broker answers with.
+        """
+        self._correlation += 1
+        begins = session[1] in (-1, 0)
+        asked = {(self.topics(self.asked)[0], p): self.epoch for p in range(2) if begins}
+        self.driven.to_client.clear()
+        self.driven.to_broker.clear()
+        self.driven.up(
+            fetch_request(self.asked, self._correlation, asked, rack=self.rack, session=session)
+        )
+        kind = request_type(ApiKey.FETCH, self.sent)
+        _, sent = read_request_frame(kind, bytes(self.driven.to_broker))
+        topic = self.topics(self.sent)[0]
+        self.driven.down(
+            fetch_answer(
+                self.sent,
+                self._correlation,
+                [(topic, p, failed, records) for p, failed, records in partitions],
+                session_id=answered,
+                error=error,
+            )
+        )
+        answer = response_type(ApiKey.FETCH, self.asked)
+        got = read_response_frame(answer, bytes(self.driven.to_client))
+        named = {
+            partition.partition_index: partition.preferred_read_replica
+            for one in got.responses
+            for partition in one.partitions
+            if partition.preferred_read_replica >= 0
+        }
+        return sent.session_epoch, named
+
     def answer(
         self,
         version: int,
@@ -425,6 +468,96 @@ def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() ->
     scene.clock.now += 1
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {0: OWN})
     assert scene.route.rack_traffic.read == {("b", "b"): 2 * len(scene.got(_RECORDS, {}))}
+
+
+@_EACH
+def test_a_consumer_leaves_a_follower_that_replicates_nothing(
+    release: str, asked: int, sent: int
+) -> None:
+    """What has no news stands in no response of a session (KIP-227): it read nothing for as long as
+    its lease lasted, five minutes or half an hour.
+    """
+    scene = Scene(release, asked, sent)
+    scene.route.broker.node = CLOSE
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    assert [scene.poll([], (7, number), 7) for number in (1, 2)] == [(1, {}), (2, {})]
+    _learn(scene.view, release, 1, 3)
+    # If it has news it stands in one of the next responses.
+    for number in (3, 4, 5):
+        scene.clock.now += 0.6
+        assert scene.poll([], (7, number), 7) == (number, {})
+    # The broker answers INVALID_FETCH_SESSION_EPOCH, and its client asks for all of them.
+    refused, _ = scene.poll([], (7, 6), 0, error=71)
+    assert refused not in (-1, 0, 6)
+    assert scene.poll(BOTH, (7, 0), 8) == (0, {0: OWN, 1: OWN})
+    # It reads them elsewhere, so nothing is refused again, whatever changes.
+    for number, in_sync in enumerate(((1,), (1, 2), (1, 3), (1, 3)), 1):
+        _learn(scene.view, release, *in_sync)
+        scene.clock.now += 9
+        assert scene.poll([], (8, number), 8) == (number, {})
+
+
+def test_a_consumer_that_is_sent_back_by_a_response_keeps_its_session() -> None:
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    _learn(scene.view, "3.6", 1, 3)
+    for number in range(1, 9):
+        scene.clock.now += 0.5
+        news = BOTH if number == 2 else []
+        assert scene.poll(news, (7, number), 7) == (number, {0: OWN, 1: OWN} if news else {})
+
+
+def test_a_consumer_leaves_once_it_is_known_where_to() -> None:
+    """Where brokers contradict each other, or the leader has just moved, nothing is named."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    _learn(scene.view, "3.6", 1, 2, 3, leader=3, epoch=7)
+    scene.epoch = 7
+    scene.clock.now += 9
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    _learn(scene.view, "3.6", 1, 3, leader=1, epoch=8)
+    sent = []
+    for number in range(1, 9):
+        scene.clock.now += 1
+        sent.append(scene.poll([], (7, number), 7)[0])
+    # For five seconds after the move.
+    assert sent[:6] == [1, 2, 3, 4, 5, 6]
+    assert sent != [*range(1, 9)]
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.OFF])
+def test_where_nothing_is_named_no_session_ends(mode: Mode) -> None:
+    scene = Scene(mode=mode)
+    scene.route.broker.node = CLOSE
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    _learn(scene.view, "3.6", 1, 3)
+    for number in range(1, 5):
+        scene.clock.now += 9
+        assert scene.poll([], (7, number), 7) == (number, {})
+
+
+def test_what_is_not_read_here_ends_no_session() -> None:
+    """The leader's consumers, and those of a follower that stays in sync."""
+    for node in (OWN, 3):
+        scene = Scene(rack="c")
+        scene.route.broker.node = node
+        scene.poll(BOTH, (0, 0), 7)
+        _learn(scene.view, "3.6", 1, 3)
+        for number in range(1, 5):
+            scene.clock.now += 9
+            assert scene.poll([], (7, number), 7) == (number, {})
+
+
+def test_a_consumer_without_a_session_asks_for_all_of_them_anyway() -> None:
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    scene.poll(BOTH, (0, -1), 0)
+    _learn(scene.view, "3.6", 1, 3)
+    for _ in range(3):
+        scene.clock.now += 1
+        assert scene.poll([], (0, -1), 0) == (-1, {})
+    assert scene.poll(BOTH, (0, -1), 0) == (-1, {0: OWN, 1: OWN})
 
 
 def test_a_change_of_what_is_in_sync_is_looked_at_in_the_next_responses() -> None:

@@ -22,7 +22,7 @@ from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import UNTOLD_ID, ZERO_ID, TopicMetadata
 from leader_hints.core.clock import Clock
-from leader_hints.core.cluster.doubts import Source
+from leader_hints.core.cluster.doubts import Reporter, Source
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import TopicLeaders
@@ -97,6 +97,8 @@ class KnownTopics:
         self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
         #: The routes whose brokers were asked for topics; and sets of routes, each once.
         self._routes: set[str] = set()
+        #: By route, the broker to which it led when that was heard last.
+        self._brokers: dict[Reporter, Reporter] = {}
         self._groups: dict[frozenset[str], frozenset[str]] = {}
 
     def __iter__(self) -> Iterator[TopicLeaders]:
@@ -187,6 +189,8 @@ class KnownTopics:
         Forget a topic that the answer shows to be deleted or recreated. ``source``: the broker that
         answered; ``poll``: see :meth:`leader_hints.core.cluster.leader_view.LeaderView.learn`.
         """
+        if source.route:
+            self._brokers[source.route] = source.name
         known = self._topics.get(self._keys.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # With ids a lagging broker costs nothing: a recreated topic has another id. Without,
@@ -220,7 +224,7 @@ class KnownTopics:
                 known.claimed.pop(source.poller, None)
             return known
         is_former = not topic_id or topic_id in known.retired
-        if is_former and not (poll and known.insists(topic_id, source, self.answering)):
+        if is_former and not (poll and self._insists(known, topic_id, source)):
             if topic_id:
                 known.elsewhere.add(source.name)
             return None
@@ -229,6 +233,13 @@ class KnownTopics:
         former = (*known.retired, known.id) if known.id and topic_id else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         return self._add(answer.name, topic_id, retired, source)
+
+    def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:
+        return known.insists(topic_id, source, self.answering, self.brokers)
+
+    def brokers(self, pollers: Collection[Reporter]) -> int:
+        """Return of how many brokers these polls are: several routes may lead to one."""
+        return len({self._brokers.get(one, one) for one in pollers})
 
     def _has_no_id(self, topic: TopicLeaders) -> None:
         """Take it that a topic has no id, of which that was not told before."""
@@ -279,6 +290,7 @@ class KnownTopics:
     def leave(self, route: str) -> None:
         """Take it that a route leads to another cluster now: what it alone has seen, nobody has."""
         self._routes.discard(route)
+        self._brokers.pop(route, None)
 
     def forget_absent(self, present: Collection[str], route: str = "") -> Iterator[None]:
         """Forget the topics that a second poll of everything by a route lacked, two in a row.

@@ -15,7 +15,7 @@ that no broker can lag, and no broker reports the known epoch, the cluster's met
 from a backup.
 """
 
-from collections.abc import Container, Iterator, Set
+from collections.abc import Container, Iterator
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
@@ -135,8 +135,8 @@ class LeaderReports:
         since = behind.setdefault(source.poller, now)
         if now < since + _LAG:
             return []
-        others = topic.seen & self._topics.answering - behind.keys()
-        return self.adopt(topic, led) if len(behind) > len(others) else []
+        others, brokers = topic.seen & self._topics.answering - behind.keys(), self._topics.brokers
+        return self.adopt(topic, led) if brokers(behind.keys()) > brokers(others) else []
 
     def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderChange]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
@@ -164,7 +164,7 @@ class LeaderReports:
         that had more: then two polls of most brokers lack them. ``before``: which partitions the
         last poll contradicted, if this is one as well.
         """
-        listed, answering = bytearray(len(topic.leaders)), self._topics.answering
+        listed = bytearray(len(topic.leaders))
         for number, led in enumerate(answer.partitions, 1):
             if 0 <= led.partition < len(listed):
                 listed[led.partition] = True
@@ -175,7 +175,7 @@ class LeaderReports:
                 yield
             if not is_listed:
                 contradicted.add(partition - 1)
-                if partition - 1 in before and _most_lack(topic, partition - 1, answering):
+                if partition - 1 in before and _most_lack(topic, partition - 1, self._topics):
                     self._forget(topic, partition - 1)
         while poll and (dropped := topic.shrink(contradicted, _MISSING_AT_ONCE)):
             self._topics.partitions -= dropped
@@ -286,9 +286,10 @@ class LeaderReports:
         )
 
 
-def _most_lack(topic: TopicLeaders, partition: int, answering: Set[str]) -> bool:
+def _most_lack(topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool:
     """Whether more brokers contradict a partition than do not: one that is cut off goes on to lack
     those that were added since.
     """
     contradicting = {one for one, some in topic.contradicted.items() if partition in some}
-    return len(contradicting) > len(topic.seen & answering - contradicting)
+    others = topic.seen & topics.answering - contradicting
+    return topics.brokers(contradicting) > topics.brokers(others)

@@ -1,7 +1,7 @@
 """One topic's partitions: their leaders, and their epochs."""
 
 from array import array
-from collections.abc import Container, Set
+from collections.abc import Callable, Collection, Container, Set
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led
@@ -167,7 +167,13 @@ class TopicLeaders:
             return dict(led)
         return {node: at for node, at in led if (self.key, at) not in doubts}
 
-    def insists(self, topic_id: bytes, source: Source, answering: Set[str]) -> bool:
+    def insists(
+        self,
+        topic_id: bytes,
+        source: Source,
+        answering: Set[str],
+        brokers: Callable[[Collection[Reporter]], int] = len,
+    ) -> bool:
         """Take a poll that reports a former id, or none at all; return whether it counts.
 
         That is if two polls in a row of one broker report it. A cluster whose brokers are
@@ -176,8 +182,10 @@ class TopicLeaders:
         no broker lags for so long. But several may lag at the same time, when all are polled. And
         one that is cut off from its controller goes on to report a deleted topic: so more brokers
         must claim the id than report the present one, of the routes that are ``answering``.
+        ``brokers``: see :meth:`leader_hints.core.cluster.known_topics.KnownTopics.brokers`.
         """
         again = self.claimed.get(source.poller) == topic_id
         self.claimed[source.poller] = topic_id
         others = self.seen & answering - self.claimed.keys()
-        return again and [*self.claimed.values()].count(topic_id) > len(others)
+        claiming = [one for one, claim in self.claimed.items() if claim == topic_id]
+        return again and brokers(claiming) > brokers(others)

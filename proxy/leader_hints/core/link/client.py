@@ -38,13 +38,15 @@ class LinkClient:
     ``numbers_records``: so far all its Produce requests were of a producer with an id, of which the
     broker keeps the order; ``None`` before the first that could be read.
     ``sent_away``: its last Fetch response named a replica, from which it comes back: so its next
-    request need not wait here for records, which it would not get.
+    request need not wait here for records, which it would not get. ``asks_for_all``: it is to ask
+    for all partitions of its fetch session once more.
     """
 
     __slots__ = (
         "_clients",
         "_looked_for_rack",
         "address",
+        "asks_for_all",
         "hint_forms",
         "id",
         "is_proxy",
@@ -69,6 +71,7 @@ class LinkClient:
         self.numbers_records: bool | None = None
         self._looked_for_rack = 0
         self.sent_away = False
+        self.asks_for_all = False
 
     @property
     def known_as(self) -> Client:

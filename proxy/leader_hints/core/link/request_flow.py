@@ -9,7 +9,12 @@ from contextlib import suppress
 from typing import ClassVar
 
 from leader_hints.apis import api_versions, metadata_older, produce, produce_8, sasl_handshake
-from leader_hints.apis.fetch_request import ask_at_once, read_in_steps, write_request
+from leader_hints.apis.fetch_request import (
+    ask_at_once,
+    ask_for_all,
+    read_in_steps,
+    write_request,
+)
 from leader_hints.apis.fetch_response import TOPIC_IDS_FROM
 from leader_hints.apis.keys import ApiKey, api_name
 from leader_hints.apis.metadata_older import AskedById
@@ -357,6 +362,10 @@ class RequestFlow(Flow):
             # If too little of it is there it waits for records.
             with suppress(WireError):
                 ask_at_once(frame)
+        if policy.places and self._client.asks_for_all:
+            with suppress(WireError):
+                ask_for_all(frame)
+                self._client.asks_for_all = False
         if policy.recoded:
             if len(frame) < length:
                 self._gather_anyway(frame, length)

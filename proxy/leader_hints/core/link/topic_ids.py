@@ -22,6 +22,7 @@ class LinkTopicIds:
 
     __slots__ = (
         "_client",
+        "_given",
         "_route",
         "_unnameable",
         "_withheld",
@@ -45,6 +46,8 @@ class LinkTopicIds:
         route = self._route
         #: Synthetic ids are not offered here yet, as they are to be.
         self._withheld = route.raised and route.config.synthesize and not self.synthesized
+        #: Another proxy has them here, and takes it that this one's clients have them, too.
+        self._given = self._client.is_proxy and self.synthesized
 
     @property
     def outdated(self) -> bool:
@@ -54,17 +57,23 @@ class LinkTopicIds:
         gets the ids that were withheld here: it would lose them again with each Metadata response
         of this link, and its broker would be asked for ids that it does not know.
         """
-        return self._unnameable or (self._withheld and self.synthesized)
+        if self._withheld and self.synthesized:
+            return True
+        return self._unnameable or (self._given and not self.synthesized)
 
     @property
     def synthesized(self) -> bool:
         """Whether this client is to be offered synthetic topic ids.
 
-        Other proxies always are: from that they detect that this one synthesizes them.
+        Other proxies are before all brokers give them: from that they detect that this one
+        synthesizes them. But not where its broker hides topics: then its clients never are.
         """
         route, client = self._route, self._client
         wanted = route.config.synthesize and HintForm.FETCH in client.hint_forms
-        return wanted and (route.broker.ids_everywhere or client.is_proxy)
+        if not (wanted and client.is_proxy):
+            return wanted and route.broker.ids_everywhere
+        view = route.broker.view
+        return view is None or not view.hidden.some(route.name)
 
     @property
     def have_names(self) -> bool:

@@ -19,13 +19,12 @@ from leader_hints.core.replicas.closest_replica import (
     comes_back,
     may_be_deleted,
 )
+from leader_hints.core.replicas.followed import Followed, has_just_moved
 from leader_hints.core.replicas.named_replicas import PAUSE, NamedReplicas
 from leader_hints.core.replicas.rack_traffic import OTHER
 from leader_hints.core.replicas.taken_out import TakenOut
 from leader_hints.core.sessions.fetch_sessions import UNKNOWN_EPOCH
 
-#: Seconds after a leader move for which no replica is named: clients and followers find the leader.
-_SETTLED = 5.0
 #: Seconds until a link's responses are looked at again, if nothing came of it last time, and the
 #: most of it, to which it doubles. A look costs more than to relay a small response.
 _LOOK_AGAIN, _LOOK_AGAIN_AT_MOST = 0.2, 5.0
@@ -42,6 +41,7 @@ class Placement:
         "_again_at",
         "_changes",
         "_consumer",
+        "_followed",
         "_link",
         "_named",
         "_pause",
@@ -56,6 +56,7 @@ class Placement:
         #: Of a client that comes back to the leader each time.
         self._taken_out: TakenOut | None = None
         self._consumer: Consumer | None = None
+        self._followed: Followed | None = None
         #: When the next responses are looked at, and how long after these; how many are left.
         self._again_at = 0.0
         self._row = 0
@@ -77,7 +78,7 @@ class Placement:
         if not rack or mode is Mode.OFF:
             return None
         if self._read is None:
-            self._read = BytesRead()
+            self._read, self._followed = BytesRead(), Followed()
         places = self._places(rack)
         scan = self._scan(exchange, length, rack, mode, places)
         if scan is not None and scan.cuts is not None:
@@ -97,6 +98,7 @@ class Placement:
         self, exchange: Exchange, length: int, rack: str, mode: Mode, places: tuple[str, str]
     ) -> PreferredReplicaScan | None:
         """Return what is to see a response of so many bytes, if it is looked at."""
+        assert self._followed is not None
         route, own = self._link.route, places[0]
         view, node = route.broker.view, route.broker.node
         if view is None or node is None:
@@ -106,11 +108,14 @@ class Placement:
             # Perhaps of what this client reads: to be left, or to be named.
             self._changes = view.in_sync_changes
             self._again_at, self._pause = now, _LOOK_AGAIN
+            self._followed.changed(now)
         # Where it is only observed, all that crosses is looked at: it is counted.
         due = now >= self._again_at
         if not (due or self._row) and (mode is Mode.ON or rack == own):
             return None
         if due:
+            if mode is Mode.ON and self._followed.fell_out(view, node, now):
+                self._link.client.asks_for_all = True
             self._row = _IN_A_ROW
             self._again_at = now + self._pause
             self._pause = min(2 * self._pause, _LOOK_AGAIN_AT_MOST)
@@ -197,6 +202,8 @@ class Placement:
             traffic.avoidable[places] += offered.size
         if self._read is not None:
             self._read.add(offered.topic, offered.size, avoidable=avoidable)
+        assert self._followed is not None
+        self._followed.note(name, offered.partition, follows=outcome is Outcome.FOLLOWER)
         if chosen is None:
             return NONE
         if self._named is None:
@@ -245,8 +252,7 @@ class Placement:
         leader, in_sync = view.leader(topic, partition), view.in_sync(topic, partition)
         if leader is None or leader.node < 0 or not in_sync or view.in_doubt(topic, partition):
             return None, Outcome.UNKNOWN
-        moved_at = view.moved_at(topic, partition)
-        if moved_at is not None and now - moved_at < _SETTLED:
+        if has_just_moved(view, topic, partition, now):
             return None, Outcome.MOVED
         endpoints = self._link.route.broker.endpoints
         choice = closest(
