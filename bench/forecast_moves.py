@@ -42,6 +42,7 @@ class Case(NamedTuple):
     broker: str
     kraft: bool = False
     calibrated: bool = False
+    idempotent: bool = False
 
     @property
     def name(self) -> str:
@@ -84,6 +85,7 @@ def _settle(client: str, software: str, version: str, broker: str) -> list[Case]
             software,
             version,
             broker,
+            idempotent=client.endswith("-idempotent"),
         )
         for arm, mode in modes.items()
     ]
@@ -217,7 +219,8 @@ def _fleet(case: Case, parameters: Mapping[str, float]) -> Fleet:
                     "name": "p",
                     "role": "producer",
                     "records_per_second": RATE,
-                    "acks": "1",
+                    "acks": "all" if case.idempotent else "1",
+                    "idempotent": case.idempotent,
                     **client,
                 },
                 {"name": "c", "role": "consumer", **client},

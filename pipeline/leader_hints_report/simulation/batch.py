@@ -180,10 +180,11 @@ def _produce(course: Course, topics: _Topics, random: Random) -> tuple[Streams, 
     meets = np.flatnonzero(arrives - course.spread.stops[move] < table.metadata_age_ms)
     of, within = of.at(meets), within[meets]
     first = _Pairs(np.arange(len(meets)), move[meets], arrives[meets])
-    held = _held(course, first, of.produce_hints, random)
+    held = _held(course, first, of.produce_hints, of.settles, random)
     known = _known(course, of, held.until, of.backoff, of.refresh, random)
     others = _others(course, topics, of, first, within, known.at, random)
-    held = _both(held, _held(course, others, of.produce_hints[others.row], random))
+    its = of.at(others.row)
+    held = _both(held, _held(course, others, its.produce_hints, its.settles, random))
     pairs = joined(first, others)
     its = of.at(pairs.row)
     served = finding.served(
@@ -255,7 +256,7 @@ def _consume(
         gap = random.random(len(move)) / np.maximum(layout.rate[of.topic], 1e-12)
         arrives = arrives + np.where(kept, np.maximum(table.long_poll_ms - gap, 0.0), 0.0)
     pairs = _Pairs(row, move, arrives)
-    held = _held(course, pairs, of.fetch_hints, random)
+    held = _held(course, pairs, of.fetch_hints, of.settles, random)
     first = np.full(len(members), np.inf)
     np.minimum.at(first, row, held.until)
     its_first = np.zeros(len(members), dtype=np.int64)
@@ -332,7 +333,7 @@ def _keeps_polls(version: str) -> bool:
     return numbers_of(version)[:2] <= (2, 4)
 
 
-def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
+def _held(course: Course, pairs: _Pairs, hints: Bools, settles: Bools, random: Random) -> Held:
     table = course.table
     # A broker that is gone answers nothing that could be held.
     mode = course.mode if course.batch.alive else Mode.NO_PROXY
@@ -342,6 +343,7 @@ def _held(course: Course, pairs: _Pairs, hints: Bools, random: Random) -> Held:
         course.spread.serves[pairs.move],
         course.spread.shows,
         hints & mode.gives_hints,
+        settles & (mode is Mode.SETTLED),
         random.uniform(0, table.ask_ms, len(pairs.row)) + table.rtt_ms,
         table,
         kraft=course.cluster.mode == "kraft",

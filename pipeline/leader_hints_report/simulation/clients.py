@@ -29,6 +29,7 @@ class Rules(NamedTuple):
     else that is another setting: MetadataMinAge, topic.metadata.refresh.fast.interval.ms,
     Metadata.Retry.Backoff.
     ``by_followers``: its Fetch (11 and newer) may be answered by followers (KIP-392).
+    ``idempotent``: its producers with acks=all are, unless set otherwise (Java: KIP-679).
     """
 
     produce_hints: bool = False
@@ -44,15 +45,26 @@ class Rules(NamedTuple):
     backs_off_again: bool = False
     grows: bool = False
     backs_off_metadata: bool = True
+    idempotent: bool = False
 
 
 #: By software, from which version on; the newest that is not newer than the client counts.
 _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
     "apache-kafka-java": (
         ((0,), Rules()),
+        ((3, 0), Rules(idempotent=True)),
         # KAFKA-15415: the producer retries at once where Metadata names another leader.
-        ((3, 6), Rules(fresh_skips=True)),
-        ((3, 7), Rules(produce_hints=True, fetch_hints=True, fresh_skips=True, grows=True)),
+        ((3, 6), Rules(fresh_skips=True, idempotent=True)),
+        (
+            (3, 7),
+            Rules(
+                produce_hints=True,
+                fetch_hints=True,
+                fresh_skips=True,
+                grows=True,
+                idempotent=True,
+            ),
+        ),
     ),
     "librdkafka": (
         (
@@ -78,7 +90,10 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
         ),
     ),
     "franz-go": (
-        ((0,), Rules(refresh=5000, fetch_refresh=5000, backs_off_metadata=False)),
+        (
+            (0,),
+            Rules(refresh=5000, fetch_refresh=5000, backs_off_metadata=False, idempotent=True),
+        ),
         (
             (1, 17),
             Rules(
@@ -87,12 +102,13 @@ _KNOWN: Final[dict[str, tuple[tuple[tuple[int, ...], Rules], ...]]] = {
                 refresh=5000,
                 fetch_refresh=5000,
                 backs_off_metadata=False,
+                idempotent=True,
             ),
         ),
     ),
     "kafka-python": (
         ((0,), Rules(fetch_backoff=100, by_followers=False)),
-        ((3, 0), Rules(fetch_hints=True)),
+        ((3, 0), Rules(fetch_hints=True, idempotent=True)),
     ),
     "aiokafka": (((0,), Rules(fetch_backoff=100)),),
     "sarama": (((0,), Rules(fetch_backoff=2100, asks_late=True, backs_off_metadata=False)),),

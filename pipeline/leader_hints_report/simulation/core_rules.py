@@ -106,8 +106,10 @@ def _compared(fleet: Fleet, seed: int, most: int, key: ApiKey, *, settles: bool)
         sample = np.arange(len(batch.partitions))[: most - holds]
         error = spread.refuses[sample] + random.uniform(0, table.deadline_ms, len(sample))
         asked = random.uniform(0, table.ask_ms, len(sample)) + table.rtt_ms
-        serves, uses = spread.serves[sample], np.full(len(sample), not settles)
-        fast = held_until(mode, error, serves, spread.shows, uses, asked, table, kraft=kraft)
+        serves, settled = spread.serves[sample], np.full(len(sample), settles)
+        fast = held_until(
+            mode, error, serves, spread.shows, ~settled, settled, asked, table, kraft=kraft
+        )
         core = hold_by_core(
             error, serves, spread.shows, asked, table, kraft=kraft, key=key, settles=settles
         )

@@ -223,5 +223,7 @@ def _besides(rules: Rules) -> Iterator[str]:
         yield "each refused Fetch begins the wait again"
     if rules.asks_late:
         yield "its consumer asks for Metadata after its wait"
+    if rules.idempotent:
+        yield "its producers with acks=all are idempotent"
     if not rules.by_followers:
         yield "followers do not answer its Fetch"

@@ -37,6 +37,7 @@ def held_until(
     serves: Floats,
     shows: Floats,
     uses_hints: Bools,
+    settles: Bools,
     asked: Floats,
     table: Parameters,
     *,
@@ -44,10 +45,10 @@ def held_until(
 ) -> Held:
     """Return until when errors are held, as the fast form of the proxy's rules.
 
-    A hint is given when some broker names the leader and the leader itself confirms it; a settled
-    error goes on when all brokers name it, and it does. ``asked``: how long after a broker knows
-    something the proxy has heard it. No error is held for longer than the bounds of an error and
-    of its link.
+    A hint is given when some broker names the leader and the leader itself confirms it. An error
+    that the proxy ``settles`` goes on when all brokers name it, and it does. ``asked``: how long
+    after a broker knows something the proxy has heard it. No error is held for longer than the
+    bounds of an error and of its link.
     """
     nobody = np.zeros(len(error), dtype=np.bool_)
     if mode is Mode.NATIVE:
@@ -60,9 +61,8 @@ def held_until(
     good = np.maximum(error, found)
     hinted = uses_hints & (good <= error + bound)
     until = np.where(uses_hints, np.minimum(good, error + bound), error)
-    if mode is Mode.SETTLED:
-        settled = np.maximum(error, np.maximum(shows.max(), serves) + asked)
-        until = np.where(uses_hints, until, np.minimum(settled, error + bound))
+    settled = np.maximum(error, np.maximum(shows.max(), serves) + asked)
+    until = np.where(settles & ~uses_hints, np.minimum(settled, error + bound), until)
     return Held(until + table.proxy_ms, hinted)
 
 

@@ -87,7 +87,8 @@ def _as_text(value: object) -> object:
 class Clients(_Part):
     """Clients alike. ``count`` of them in each topic of ``topics``, names as above; none: of all.
 
-    ``records_per_second``: of the producers of one topic together.
+    ``records_per_second``: of the producers of one topic together. ``idempotent``: whether its
+    producers are; ``None``: as the software has it.
     """
 
     name: str = Field(min_length=1)
@@ -98,6 +99,7 @@ class Clients(_Part):
     count: int = Field(1, ge=1, le=1_000_000)
     records_per_second: float = Field(0, ge=0, le=1e9)
     acks: Annotated[Literal["0", "1", "all"], BeforeValidator(_as_text)] = "all"
+    idempotent: bool | None = None
     linger_ms: float = Field(0, ge=0, le=60_000)
     retry_backoff_ms: float | None = Field(None, ge=0, le=60_000)
 
@@ -106,14 +108,25 @@ class Clients(_Part):
         if (self.role == "producer") != (self.records_per_second > 0):
             which = "needs" if self.role == "producer" else "has no"
             raise ValueError(f"{self.name}: a {self.role} {which} records_per_second")
-        for name, value in (("acks", "all"), ("linger_ms", 0)):
+        for name, value in (("acks", "all"), ("idempotent", None), ("linger_ms", 0)):
             if self.role == "consumer" and getattr(self, name) != value:
                 raise ValueError(f"{self.name}: a consumer has no {name}")
+        if self.idempotent and self.acks != "all":
+            raise ValueError(f"{self.name}: idempotent producers need acks all")
         try:
             rules_of(self.software, self.version)
         except PipelineError as error:
             raise ValueError(f"{self.name}: {error}") from None
         return self
+
+    @property
+    def may_be_settled(self) -> bool:
+        """Whether a proxy with ``hold.settle`` holds their errors: Produce errors only of producers
+        of which the broker keeps the order."""
+        if self.role == "consumer":
+            return True
+        by_itself = self.acks == "all" and rules_of(self.software, self.version).idempotent
+        return by_itself if self.idempotent is None else self.idempotent
 
 
 class RollingRestart(_Part):

@@ -16,7 +16,7 @@ class Streams:
 
     A client of several topics is taken for one client in each. ``members``: how many. ``rate``:
     records in a millisecond that one client sends to one partition; 0 of consumers. ``of``:
-    the row of the fleet's clients.
+    the row of the fleet's clients. ``settles``: proxies with ``hold.settle`` hold their errors.
     The other columns are those of :class:`~leader_hints_report.simulation.clients.Rules`.
     Large because each rule of a client is a column.
     """
@@ -26,6 +26,7 @@ class Streams:
     rate: Floats
     of: Ints
     acks_all: Bools
+    settles: Bools
     produce_hints: Bools
     fetch_hints: Bools
     skips: Bools
@@ -148,6 +149,7 @@ def _streams(fleet: Fleet, role: str, size: Ints) -> Streams:
         rate=total / 1000 / (count * size[topic]),
         of=np.array([number for _, _, number, _ in rows], dtype=np.int64),
         acks_all=np.array([clients.acks == "all" for clients, _, _, _ in rows], dtype=np.bool_),
+        settles=np.array([clients.may_be_settled for clients, _, _, _ in rows], dtype=np.bool_),
         produce_hints=np.array([of.produce_hints for of in rules], dtype=np.bool_),
         fetch_hints=np.array([of.fetch_hints for of in rules], dtype=np.bool_),
         skips=np.array([of.skips for of in rules], dtype=np.bool_),

@@ -33,6 +33,17 @@ def test_no_pair_has_two_stalls() -> None:
     assert len(of.produce.lengths) == 2 * len(course.batch.partitions)
 
 
+@pytest.mark.parametrize("idempotent", [True, False])
+def test_produce_errors_of_idempotent_producers_alone_are_settled(idempotent: bool) -> None:
+    client = {"name": "p", "role": "producer", "count": 2, "records_per_second": 1e6}
+    clients = [{**client, "version": "3.6.2", "idempotent": idempotent}]
+    held = {
+        mode: _drawn(mode, clients=clients)[2].counts.held_ms for mode in (Mode.HINTS, Mode.SETTLED)
+    }
+    assert held[Mode.HINTS] < 1e-9
+    assert (held[Mode.SETTLED] > 1) is idempotent
+
+
 def test_a_client_that_sends_little_meets_few_partitions() -> None:
     clients = [{"name": "p", "role": "producer", "records_per_second": 0.1}]
     _, of = _cost(clients=clients)

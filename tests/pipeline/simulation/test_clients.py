@@ -19,6 +19,12 @@ def test_java_goes_on_with_fresh_metadata_from_3_6_on() -> None:
     assert rules_of("java", "3.6.2").fresh_skips
 
 
+def test_producers_are_idempotent_by_themselves_from_the_version_that_made_them_so() -> None:
+    assert not rules_of("java", "2.8.2").idempotent
+    assert rules_of("java", "3.0.0").idempotent
+    assert not rules_of("librdkafka", "2.16.1").idempotent
+
+
 def test_all_names_and_odd_versions_are_understood() -> None:
     assert all(rules_of(name, "v99.1-rc1") for name in NAMES)
 

@@ -28,9 +28,9 @@ def _columns(latest: float) -> tuple[Floats, Floats, Floats, Floats]:
 @pytest.mark.parametrize("settles", [False, True])
 def test_the_fast_form_is_the_rules(kraft: bool, latest: float, key: ApiKey, settles: bool) -> None:
     error, serves, shows, asked = _columns(latest)
-    table, uses = Parameters(), np.full(len(error), not settles)
+    table, settled = Parameters(), np.full(len(error), settles)
     mode = Mode.SETTLED if settles else Mode.HINTS
-    fast = held_until(mode, error, serves, shows, uses, asked, table, kraft=kraft)
+    fast = held_until(mode, error, serves, shows, ~settled, settled, asked, table, kraft=kraft)
     core = hold_by_core(error, serves, shows, asked, table, kraft=kraft, key=key, settles=settles)
     # On the verge of a bound a millisecond decides.
     assert (core.hinted == fast.hinted).mean() > 0.95
@@ -56,9 +56,9 @@ def test_the_bounds_are_those_of_the_rules(
     bounds: dict[str, float], kraft: bool, settles: bool
 ) -> None:
     error, serves, shows, asked = _columns(900)
-    table, uses = Parameters(**bounds), np.full(len(error), not settles)
+    table, settled = Parameters(**bounds), np.full(len(error), settles)
     mode = Mode.SETTLED if settles else Mode.HINTS
-    fast = held_until(mode, error, serves, shows, uses, asked, table, kraft=kraft)
+    fast = held_until(mode, error, serves, shows, ~settled, settled, asked, table, kraft=kraft)
     core = hold_by_core(error, serves, shows, asked, table, kraft=kraft, settles=settles)
     same = core.hinted == fast.hinted
     assert same.mean() > 0.95

@@ -67,6 +67,24 @@ _BAD: list[tuple[dict[str, Any], str]] = [
         "c: a consumer has no linger_ms",
     ),
     (
+        {"clients": [{"name": "c", "role": "consumer", "idempotent": False}]},
+        "c: a consumer has no idempotent",
+    ),
+    (
+        {
+            "clients": [
+                {
+                    "name": "p",
+                    "role": "producer",
+                    "records_per_second": 1,
+                    "acks": 1,
+                    "idempotent": True,
+                }
+            ]
+        },
+        "p: idempotent producers need acks all",
+    ),
+    (
         {"cluster": {"brokers": 3, "mode": "kraft", "version": "2.7"}},
         "cluster: brokers of 2.7 have no KRaft",
     ),

@@ -14,7 +14,9 @@ from leader_hints_report.simulation.fleet import Clients, Cluster, make_fleet, r
 _GIVEN: Final = {
     "cluster": {"racks", "version", "mode", "controllers"},
     "topics": {"name", "replication"},
-    "clients": {"name", "records_per_second", "acks", "linger_ms", "retry_backoff_ms"},
+    "clients": {
+        *("name", "records_per_second", "acks", "idempotent", "linger_ms", "retry_backoff_ms"),
+    },
 }
 _TOLD: Final = {
     "cluster": {"brokers"},
@@ -23,7 +25,7 @@ _TOLD: Final = {
     "parameters": {"late_metadata_ms"},
 }
 _WHOLE: Final = ("event", "parameters", "duration_s")
-_OF_PRODUCERS: Final = {"records_per_second", "acks", "linger_ms"}
+_OF_PRODUCERS: Final = {"records_per_second", "acks", "idempotent", "linger_ms"}
 #: A fleet on which what is given is tried before a journal is read.
 _BROKERS: Final = 10_000
 _ANY: Final = "any"
@@ -136,6 +138,8 @@ class Assumptions:
             for key in ("acks", "linger_ms")
             if not self._is_for_all("clients", key)
         ]
+        if not self._is_for_all("clients", "idempotent"):
+            said.append("clients.idempotent as the client's software has it")
         if not self._is_for_all("clients", "retry_backoff_ms"):
             said.append("clients.retry_backoff_ms the client's own")
         if not self._is_for_all("clients", "records_per_second"):

@@ -39,7 +39,8 @@ def test_nothing_given_is_assumed_and_said() -> None:
     assert taken.notes[1] == (
         "Assumed, since no journal tells it and it was not given: cluster.mode zookeeper, "
         "cluster.version 3.6, cluster.racks 3, topics.replication 2, clients.acks all, "
-        "clients.linger_ms 0, clients.retry_backoff_ms the client's own, "
+        "clients.linger_ms 0, clients.idempotent as the client's software has it, "
+        "clients.retry_backoff_ms the client's own, "
         "clients.records_per_second by the share of moves that had errors."
     )
 
@@ -48,7 +49,15 @@ def test_what_is_given_is_in_the_fleet_and_not_among_what_is_assumed() -> None:
     given = {
         "cluster": {"mode": "kraft", "version": "3.4", "controllers": "brokers", "racks": 1},
         "topics": [{"replication": 2}],
-        "clients": [{"acks": 1, "linger_ms": 5, "retry_backoff_ms": 50, "records_per_second": 100}],
+        "clients": [
+            {
+                "acks": 1,
+                "idempotent": False,
+                "linger_ms": 5,
+                "retry_backoff_ms": 50,
+                "records_per_second": 100,
+            }
+        ],
         "duration_s": 7200,
     }
     taken = _taken(given)
