@@ -628,12 +628,15 @@ class World:
         )
 
     def higher_known_at(self, seen: Seen, refusal: Refusal) -> float:
-        """Return when the broker's process first learnt of a higher epoch than a hint's."""
+        """Return when the broker's process first learnt of a higher epoch than a hint's, which came
+        before brokers changed their addresses.
+        """
         assert seen.hint is not None
+        address = self.former_addresses.get(refusal.node, self.addresses[refusal.node])
         processes = [
             proxy
             for proxy, begun in zip(self.proxies, self.begun, strict=True)
-            if begun <= seen.at and self._stood_behind(refusal.node, proxy)
+            if begun <= seen.at and address in proxy.nodes
         ]
         return min(
             (

@@ -46,6 +46,8 @@ class AdminView:
         self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self._admin: Admin | None = None
+        #: Routes that are still to be switched to what the settings say.
+        self._to_switch: set[str] = set()
         self.listening = self.stopping = False
 
     async def serve(
@@ -160,6 +162,7 @@ class AdminView:
 
     def restore(self) -> None:
         """Switch routes as the process before this one kept it."""
+        self._to_switch.clear()
         for route in [*self._parts.table.routes]:
             self._switch(route, self._kept.get(route.name, self._parts.table.mode))
 
@@ -176,17 +179,20 @@ class AdminView:
         """
         table = self._parts.table
         table.mode = mode
-        for route, before in [(route, route.mode) for route in table.routes]:
-            if table.mode is not mode:
+        left = self._to_switch = {route.name for route in table.routes}
+        for route in [*table.routes]:
+            if self._to_switch is not left:
                 # The settings say something else by now.
                 return
-            if route.mode is before:
+            if route.name in left:
                 self._switch(route, mode)
             yield
         self._keep()
 
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
+        # Also where that is what it does: it was to be switched to something else.
+        self._to_switch.discard(name)
         refused = self._switch(self._parts.table.by_name(name), mode)
         self._keep()
         return refused

@@ -22,6 +22,7 @@ from leader_hints.core.link.budget import Budget
 from leader_hints.core.mode import Mode
 from leader_hints.core.replicas.bytes_read import EVERY
 from leader_hints.core.replicas.closest_replica import Outcome
+from leader_hints.core.replicas.followed import Followed
 from leader_hints.core.replicas.named_replicas import PAUSE
 from leader_hints.core.replicas.racks import Racks
 from tests.apis.messages import (
@@ -495,6 +496,75 @@ def test_a_consumer_leaves_a_follower_that_replicates_nothing(
         _learn(scene.view, release, *in_sync)
         scene.clock.now += 9
         assert scene.poll([], (8, number), 8) == (number, {})
+
+
+@pytest.mark.parametrize("error", [0, 74])
+def test_a_consumer_leaves_a_follower_that_replicates_nothing_since_the_leader_moved(
+    error: int,
+) -> None:
+    """What it got just after the move, FENCED_LEADER_EPOCH or the rest of the former leader's
+    records, was taken for a sign that it does not read there any more.
+    """
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    _learn(scene.view, "3.6", 2, 3, leader=3, epoch=7)
+    scene.epoch = 7
+    news = [(0, error, b""), (1, error, b"")] if error else BOTH
+    assert scene.poll(news, (7, 1), 7) == (1, {})
+    scene.clock.now += 30
+    _learn(scene.view, "3.6", 3, leader=3, epoch=7)
+    sent = []
+    for number in range(2, 6):
+        scene.clock.now += 1
+        sent.append(scene.poll([], (7, number), 7)[0])
+    assert sent != [2, 3, 4, 5]
+
+
+def test_a_consumer_leaves_a_follower_from_which_it_was_sent_back_lately() -> None:
+    """Within 65 s the leader is not named again, and then nothing asked for it."""
+    scene = Scene()
+    scene.route.broker.node = CLOSE
+    assert scene.poll(BOTH, (0, 0), 7) == (0, {})
+    _learn(scene.view, "3.6", 1, 3)
+    scene.clock.now += 1
+    assert scene.poll(BOTH, (7, 1), 7) == (1, {0: OWN, 1: OWN})
+    # The follower replicates again for a while, and the leader sends the consumer back there.
+    _learn(scene.view, "3.6", 1, 2, 3)
+    scene.clock.now += 20
+    assert scene.poll(BOTH, (7, 2), 7) == (2, {})
+    _learn(scene.view, "3.6", 1, 3)
+    for number in (3, 4):
+        scene.clock.now += 2
+        assert scene.poll([], (7, number), 7) == (number, {})
+    refused, _ = scene.poll([], (7, 5), 0, error=71)
+    assert refused != 5
+    assert scene.poll(BOTH, (7, 0), 8) == (0, {})
+    # Whatever changes meanwhile, its session goes on until the leader may be named.
+    for number in range(1, 21):
+        scene.clock.now += 3
+        _learn(scene.view, "3.6", 1, *(() if number % 2 else (3,)))
+        assert scene.poll([], (8, number), 8) == (number, {})
+    for number in (21, 22, 23):
+        scene.clock.now += 3
+        refused, _ = scene.poll([], (8, number), 8)
+    assert refused != 23
+    assert scene.poll(BOTH, (8, 0), 9) == (0, {0: OWN, 1: OWN})
+
+
+def test_what_a_consumer_reads_now_is_remembered_rather_than_what_it_has_read() -> None:
+    """The partitions of a group's consumer become others as the group does."""
+    view = LeaderView(CLUSTER)
+    topic = next(iter(NAMES.values()))
+    nodes = struct.pack(">i", OWN)
+    led = tuple(Led(partition, OWN, 6) for partition in range(400))
+    view.learn(TopicMetadata(0, topic, ZERO_ID, led, (nodes,) * 400), OWN)
+    followed = Followed()
+    for partition in range(399):
+        followed.note("of others", partition, Outcome.FOLLOWER, 1.0, in_sync=True)
+    followed.note(topic, 399, Outcome.FOLLOWER, 2.0, in_sync=True)
+    followed.changed(3.0)
+    assert followed.fell_out(view, CLOSE, 9.0)
 
 
 def test_a_consumer_that_is_sent_back_by_a_response_keeps_its_session() -> None:

@@ -1885,6 +1885,31 @@ async def test_a_broker_of_another_cluster_is_not_the_node_at_whose_address_it_a
         assert scene.leader() == Leader(3, 6)
 
 
+async def test_a_name_that_has_led_to_another_cluster_is_looked_up_again(
+    autojump_clock: MockClock,
+) -> None:
+    """As that of a pod whose former address another cluster's broker had by then: what answered
+    there was asked for as long as it ran, and the node itself never again.
+    """
+    async with _scene(1) as scene:
+        other = FakeBroker(3, [Broker(3, "other-three", 9092)], {"t": [(3, 5)]})
+        other.cluster = "other"
+        scene.net.brokers[_shown(3)] = other
+        await scene.brokers[3].drop()
+        await trio.sleep(2)
+        # Of no use, but no more than one connection in each poll is for it.
+        attempts, events = len(scene.net.attempts), len(scene.events)
+        await trio.sleep(600)
+        assert len(scene.net.attempts) - attempts <= 21
+        assert scene.events[events:] == []
+        scene.net.brokers[_shown(3)] = scene.brokers[3]
+        await trio.sleep(70)
+        scene.brokers[3].leaders = {"t": [(3, 6), (2, 6), (3, 7)]}
+        scene.hold(epoch=5)
+        await trio.sleep(1)
+        assert scene.leader() == Leader(3, 6)
+
+
 @pytest.mark.parametrize("cluster", ["", "k"], ids=["refused", "just started"])
 async def test_a_broker_that_lists_no_broker_teaches_nothing(
     cluster: str, autojump_clock: MockClock

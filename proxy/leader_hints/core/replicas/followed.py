@@ -9,6 +9,8 @@ Tested in ``tests/core/replicas/test_placement.py``.
 import math
 
 from leader_hints.core.cluster.leader_view import LeaderView
+from leader_hints.core.replicas.closest_replica import Outcome
+from leader_hints.core.replicas.named_replicas import PAUSE
 
 #: Partitions that a link remembers.
 _MOST = 300
@@ -16,24 +18,46 @@ _MOST = 300
 _HAS_NEWS = 1.0
 #: Seconds after a leader move for which no replica is named: clients and followers find the leader.
 SETTLED = 5.0
+#: What does not say where a consumer is to read from then on.
+_UNDECIDED = (Outcome.ERROR, Outcome.UNKNOWN, Outcome.MOVED)
 
 
 class Followed:
-    """Partitions, by the topic's name, that the broker was in sync with when it served them."""
+    """Partitions, by the topic's name, that the broker was in sync with when it served them.
+
+    Or that it served out of sync while the leader was not to be named again yet.
+    """
 
     __slots__ = ("_changed_at", "_places")
 
     def __init__(self) -> None:
-        self._places: dict[tuple[str, int], None] = {}
+        #: From when on each may be left, those noted last at the end.
+        self._places: dict[tuple[str, int], float] = {}
         #: Since when it is to be looked whether the broker has fallen out of sync.
         self._changed_at = math.inf
 
-    def note(self, topic: str, partition: int, *, follows: bool) -> None:
-        """Take note whether the broker has served a partition as a follower in sync."""
-        if not follows:
-            self._places.pop((topic, partition), None)
-        elif len(self._places) < _MOST:
-            self._places[topic, partition] = None
+    def note(
+        self, topic: str, partition: int, outcome: Outcome, now: float, *, in_sync: bool
+    ) -> None:
+        """Take note of what became of a partition that the broker has served.
+
+        ``in_sync``: whether it is in sync with it.
+        """
+        if outcome in _UNDECIDED:
+            # The consumer may go on to read it here, and have no news from then on.
+            return
+        self._places.pop((topic, partition), None)
+        if outcome is Outcome.FOLLOWER:
+            self._add(topic, partition, now)
+        elif outcome is Outcome.PAUSED and not in_sync:
+            self._add(topic, partition, now + PAUSE)
+            self.changed(now + PAUSE)
+
+    def _add(self, topic: str, partition: int, since: float) -> None:
+        self._places[topic, partition] = since
+        if len(self._places) > _MOST:
+            # It may be another consumer's of the group by now.
+            del self._places[next(iter(self._places))]
 
     def changed(self, now: float) -> None:
         """Take it that other replicas are in sync than before, of any partition."""
@@ -50,16 +74,17 @@ class Followed:
             return False
         fallen = [
             (topic, partition)
-            for topic, partition in self._places
-            if (in_sync := view.in_sync(topic, partition)) and node not in in_sync
+            for (topic, partition), since in self._places.items()
+            if since <= now and (in_sync := view.in_sync(topic, partition)) and node not in in_sync
         ]
         settled = any(
             not view.in_doubt(*place) and not has_just_moved(view, *place, now) for place in fallen
         )
+        later = {place: since for place, since in self._places.items() if since > now}
         if settled:
-            self._places = {}
+            self._places = later
         if settled or not fallen:
-            self._changed_at = math.inf
+            self._changed_at = min(later.values(), default=math.inf)
         return settled
 
 

@@ -203,7 +203,8 @@ class Placement:
         if self._read is not None:
             self._read.add(offered.topic, offered.size, avoidable=avoidable)
         assert self._followed is not None
-        self._followed.note(name, offered.partition, follows=outcome is Outcome.FOLLOWER)
+        in_sync = node in (view.in_sync(offered.topic, offered.partition) or ())
+        self._followed.note(name, offered.partition, outcome, now, in_sync=in_sync)
         if chosen is None:
             return NONE
         if self._named is None:

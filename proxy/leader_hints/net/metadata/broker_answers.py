@@ -215,7 +215,8 @@ class BrokerAnswers:
                 self._keep_clusters()
         else:
             known = self.clusters.get(answer.cluster_id)
-            if self.pollers.strays(poller, answer.cluster_id) or known is None:
+            poller.strays = self.pollers.strays(poller, answer.cluster_id)
+            if poller.strays or known is None:
                 # Another cluster's broker, and so not that node; or the routes have just left it.
                 self.survey.note(poller)
                 return set()

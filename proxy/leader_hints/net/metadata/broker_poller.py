@@ -143,8 +143,10 @@ class BrokerPoller:
     """The broker behind ``route``, or another of its cluster: then it is ``node``.
 
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
-    be asked on a new connection. ``unanswered_since``: when the question was sent that it has not
-    answered; infinity if there is none.
+    be asked on a new connection. ``strays``: it is of another cluster than the node that it is
+    taken for; with the next poll it is looked whether its address leads to that one again.
+    ``unanswered_since``: when the question was sent that it has not answered; infinity if there is
+    none.
 
     Large because each reason to ask has its own note here.
     """
@@ -163,6 +165,7 @@ class BrokerPoller:
         self.route = route
         self.connected = False
         self.leaving = False
+        self.strays = False
         self.unanswered_since = math.inf
         self._node = node
         self._settings = settings
@@ -293,7 +296,7 @@ class BrokerPoller:
         self._poll_plan.reset()
         if self.route is not None:
             broker_identity.presume(self.route.broker, connection.peer)
-        if self.connected or maxima != self._maxima:
+        if (self.connected and not self.strays) or maxima != self._maxima:
             # Of one that is only watched nothing else can be news.
             self._maxima = maxima
             self._listener.opened(self, maxima)
@@ -312,6 +315,9 @@ class BrokerPoller:
                 if self.leaving:
                     # What has woken it is over.
                     break
+                if self.strays:
+                    await self._watch(connection)
+                    return
                 # Not sooner: a broker that breaks at each poll must not be tried without pause.
                 self._pause.reset()
                 # It has answered, so it takes a second question for its versions, too.
