@@ -851,23 +851,20 @@ async def test_all_routes_are_switched_in_steps(log: _Log, mock_clock: MockClock
     assert len(gone_on) == 300
 
 
-async def test_what_is_switched_while_all_routes_are_stays_so(log: _Log) -> None:
+@pytest.mark.parametrize(
+    ("switched", "settings"),
+    # An operator who had a route on, and said so once more, had it off a moment later.
+    [(Mode.OFF, Mode.OBSERVE), (Mode.ON, Mode.OFF)],
+)
+async def test_what_is_switched_while_all_routes_are_stays_so(
+    switched: Mode, settings: Mode, log: _Log
+) -> None:
     _, view = _switching(4)
-    steps = view.switching_all(Mode.OBSERVE)
+    steps = view.switching_all(settings)
     next(steps)
-    assert view.switch("r2", Mode.OFF) is None
+    assert view.switch("r2", switched) is None
     assert [*steps] == [None] * 3
-    assert [*view.modes().values()] == [Mode.OBSERVE, Mode.OBSERVE, Mode.OFF, Mode.OBSERVE]
-
-
-async def test_what_is_kept_as_it_is_while_all_routes_are_switched_stays_so(log: _Log) -> None:
-    """An operator who had a route off, and said so once more, had it on a moment later."""
-    _, view = _switching(4)
-    steps = view.switching_all(Mode.OFF)
-    next(steps)
-    assert view.switch("r2", Mode.ON) is None
-    assert [*steps] == [None] * 3
-    assert [*view.modes().values()] == [Mode.OFF, Mode.OFF, Mode.ON, Mode.OFF]
+    assert [*view.modes().values()] == [settings, settings, switched, settings]
 
 
 async def test_of_settings_that_are_read_together_the_last_ones_count(log: _Log) -> None:

@@ -56,6 +56,7 @@ def test_an_error_is_settled_when_all_brokers_name_the_leader() -> None:
     until, hinted = _hold(Mode.SETTLED, 5, 10, [20, 60], uses=False, settles=True)
     assert not hinted
     assert 60 < until < 66
+    assert _hold(Mode.HINTS, 5, 10, [20, 60], uses=False) == (5 + _QUIET.proxy_ms, False)
     # Of a producer without an id.
     assert _hold(Mode.SETTLED, 5, 10, [20, 60], uses=False) == (5 + _QUIET.proxy_ms, False)
 
