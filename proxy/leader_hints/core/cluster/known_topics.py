@@ -14,7 +14,7 @@ that is reported with one counts as reported without an id.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterator, Set
 from itertools import count
 from typing import Protocol
 
@@ -240,6 +240,10 @@ class KnownTopics:
     def brokers(self, pollers: Collection[Reporter]) -> int:
         """Return of how many brokers these polls are: several routes may lead to one."""
         return len({self._brokers.get(one, one) for one in pollers})
+
+    def outvote(self, topic: TopicLeaders, pollers: Set[Reporter]) -> bool:
+        """Whether polls of more brokers say something of a topic than of those that do not."""
+        return self.brokers(pollers) > self.brokers(topic.seen & self.answering - pollers)
 
     def _has_no_id(self, topic: TopicLeaders) -> None:
         """Take it that a topic has no id, of which that was not told before."""

@@ -135,8 +135,7 @@ class LeaderReports:
         since = behind.setdefault(source.poller, now)
         if now < since + _LAG:
             return []
-        others, brokers = topic.seen & self._topics.answering - behind.keys(), self._topics.brokers
-        return self.adopt(topic, led) if brokers(behind.keys()) > brokers(others) else []
+        return self.adopt(topic, led) if self._topics.outvote(topic, behind.keys()) else []
 
     def adopt(self, topic: TopicLeaders, led: Led) -> list[LeaderChange]:
         """Take the leader of the recreated topic in place of the former one's; return the move."""
@@ -291,5 +290,4 @@ def _most_lack(topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool
     those that were added since.
     """
     contradicting = {one for one, some in topic.contradicted.items() if partition in some}
-    others = topic.seen & topics.answering - contradicting
-    return topics.brokers(contradicting) > topics.brokers(others)
+    return topics.outvote(topic, contradicting)
