@@ -32,6 +32,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import SILENT
 from leader_hints.core.cluster.refresh_plan import RefreshPlan
 from leader_hints.core.cluster.refresh_rate import RefreshRate
+from leader_hints.core.cluster.synthetic_id_agreement import AWAY_SECONDS
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import (
     EpochRose,
@@ -2081,10 +2082,29 @@ async def test_a_broker_that_was_never_asked_has_them_withheld(
     async with _scene(1, before=third_is_down, synthesize=True) as scene:
         assert not scene.route.broker.ids_everywhere
         assert _id_reports(scene) == []
-        # It is gone for good.
+        # It is gone; whether for good shows in time.
         scene.brokers[1].brokers.pop()
-        await trio.sleep(31)
+        await trio.sleep(AWAY_SECONDS)
+        assert _id_reports(scene) == []
+        await trio.sleep(61)
         assert _id_reports(scene) == [_OFFERED]
+
+
+async def test_a_broker_that_does_not_give_them_restarts(autojump_clock: MockClock) -> None:
+    """Clients that got ids in its absence would lose them: franz-go stands still then."""
+
+    def third_is_not_proxied(scene: _Scene) -> None:
+        _all_proxied(scene)
+        scene.brokers[3].ids = {}
+
+    async with _scene(1, before=third_is_not_proxied, synthesize=True) as scene:
+        gone = scene.brokers[1].brokers.pop()
+        await trio.sleep(61)
+        assert not scene.route.broker.ids_everywhere
+        scene.brokers[1].brokers.append(gone)
+        await trio.sleep(61)
+        assert not scene.route.broker.ids_everywhere
+        assert _id_reports(scene) == [_withheld("no topic ids")]
 
 
 async def test_brokers_behind_routes_of_the_process_count_by_the_setting(

@@ -16,6 +16,9 @@ from leader_hints.core.route import Route
 
 #: Seconds between two rounds of questions because of what clients say.
 _DOUBT_SECONDS = 10
+#: Seconds for which a broker that gives none counts after it has left its cluster. Most come back:
+#: until then clients would get ids, and lose them again, which franz-go does not survive.
+AWAY_SECONDS = 3600
 #: What an operator can do about brokers for which synthetic ids cannot be offered.
 _SHOW_ALL = "it hides topics from the proxy, so ids of theirs have no names; allow it Describe"
 _HAVE_IT_PROXIED = "have it advertise a leader-hints proxy with topic_ids: synthesize"
@@ -35,6 +38,8 @@ class SyntheticIdAgreement:
         #: How often that has changed; and what it was when a conclusion was drawn, with the rest.
         self._judged = 0
         self._basis: object = None
+        #: Brokers that do not give them: when each was first found to have left, by the same clock.
+        self._lacking: dict[int, float | None] = {}
         self._doubts = RefreshRate(1 / _DOUBT_SECONDS, 1)
 
     def judge(self, node: int, broker: str, fault: str | None) -> list[Event]:
@@ -67,14 +72,14 @@ class SyntheticIdAgreement:
             fault = _SHOW_ALL
         return self.judge(route.broker.node, f"{route.broker.node} at {broker}", fault)
 
-    def is_news(self, basis: object) -> bool:
+    def is_news(self, basis: object, now: float) -> bool:
         """Whether a conclusion may be another one since the last call.
 
         ``basis``: what it rests on, but for the judgements so far. Each Metadata response asks, and
-        there may be a thousand brokers.
+        there may be a thousand brokers. ``now``: see :meth:`doubted`.
         """
         before, self._basis = self._basis, (self._judged, basis)
-        return self._basis != before
+        return self._basis != before or any(self._is_over(at, now) for at in self._lacking.values())
 
     def doubted(self, now: float) -> bool:
         """Take it that a client says that some broker gave no id; return whether to ask them now.
@@ -84,10 +89,21 @@ class SyntheticIdAgreement:
         """
         return self._doubts.take(now)
 
-    def review(self, nodes: Collection[int]) -> list[Event]:
-        """Conclude, for a cluster that consists of ``nodes`` now."""
+    def review(self, nodes: Collection[int], now: float) -> list[Event]:
+        """Conclude, for a cluster that consists of ``nodes`` now. ``now``: see :meth:`doubted`."""
         before = self.reached
-        self.reached = bool(nodes) and all(self._gives.get(node, False) for node in nodes)
+        lacking = {node: None for node in nodes if not self._gives.get(node, False)}
+        away = {
+            node: now if at is None else at
+            for node, at in self._lacking.items()
+            if node not in nodes and not self._is_over(at, now)
+        }
+        self._lacking = {**away, **lacking}
+        self.reached = bool(nodes) and not self._lacking
         if self.reached and not before:
             return [TopicIdsOffered(cluster=self._cluster_id)]
         return []
+
+    @staticmethod
+    def _is_over(left_at: float | None, now: float) -> bool:
+        return left_at is not None and now - left_at >= AWAY_SECONDS

@@ -77,13 +77,14 @@ class SyntheticIdSurvey:
         placed = [
             (name, of.node, of.plan, of.ids_everywhere, hidden.some(name)) for name, of in brokers
         ]
-        if not agreement.is_news((listener.broker.endpoints, placed)):
+        now = trio.current_time()
+        if not agreement.is_news((listener.broker.endpoints, placed), now):
             return
         for route, address in routes:
             hides = hidden.some(route.name)
             for event in agreement.judge_route(route, str(address), hides=hides):
                 self._emit(event)
-        for event in agreement.review(listener.broker.endpoints.keys()):
+        for event in agreement.review(listener.broker.endpoints.keys(), now):
             self._emit(event)
         for route, _ in routes:
             route.broker.ids_everywhere = agreement.reached
