@@ -616,6 +616,28 @@ async def test_a_cluster_to_which_a_route_comes_back_is_sent_in_short_steps() ->
     assert 5000 <= sent < 10_000
 
 
+async def test_a_worker_that_begins_withholds_ids_for_no_longer_than_others(
+    autojump_clock: MockClock,
+) -> None:
+    """Each that began withheld them for ten minutes more, from clients of days ago as well."""
+    hall, client = _hall(), ("10.0.0.1", "c")
+    view = hall.route.broker.view
+    assert view is not None
+    view.unknown_ids.withhold(client, topic_id(9))
+    await trio.sleep(500)
+    seat = hall.seat(1)
+    hall.exchange()
+    told = seat.route.broker.view
+    assert told is not None
+    assert told.unknown_ids.withheld(client, told.topics.name)
+    await trio.sleep(101)
+    late = hall.seat(2)
+    hall.exchange()
+    for other in (view, told, late.route.broker.view):
+        assert other is not None
+        assert not other.unknown_ids.withheld(client, other.topics.name)
+
+
 async def test_that_brokers_agree_about_ids_is_sent_for_some_routes_at_a_time() -> None:
     """300 routes and 16 workers took 25 ms of one step: each looked through all routes, too."""
     hall = Hall(settings_of(), others=[f"r{number}" for number in range(299)])

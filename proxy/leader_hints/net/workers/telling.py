@@ -265,8 +265,8 @@ def _of_view(view: LeaderView) -> Iterator[ToWorker | None]:
     for route in [*view.hidden.routes]:
         yield _hides(view, route)
     yield _lacking(view)
-    for (host, client_id), topic_id in view.unknown_ids.withheld_clients():
-        yield IdWithheld(cluster, host, client_id, topic_id)
+    for (host, client_id), topic_id, ago in view.unknown_ids.withheld_clients():
+        yield IdWithheld(cluster, host, client_id, topic_id, ago)
 
 
 def _parts(all_of_them: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:
