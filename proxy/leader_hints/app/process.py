@@ -190,6 +190,8 @@ class _Process:
         self._takeover = self._make_takeover()
         replaced = None if self._takeover is None else self._takeover.replaced
         self.replacement = Replacement(replaced, self._parts.observers.emit)
+        if self._takeover is not None:
+            self._takeover.on_asked(self.replacement.asked)
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Start every task in ``nursery``; return when all listeners take connections."""

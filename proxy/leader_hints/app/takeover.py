@@ -32,6 +32,10 @@ class Takeover:
         #: Set when a successor can serve: this process is to end.
         self.replaced = self._successors.ready
 
+    def on_asked(self, asked: Callable[[int], None]) -> None:
+        """Have it called with the number of each process that asks for the listening sockets."""
+        self._successors.asked = asked
+
     async def begin(self) -> bool:
         """Get the listening sockets of the process that serves; return whether there is one.
 

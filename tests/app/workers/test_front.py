@@ -1,13 +1,16 @@
 """Whole worker processes, below a process that a test is."""
 
 import contextlib
+import math
 import os
 import signal
 from typing import Any
 
+import pytest
 import trio
 
 from leader_hints.address import Address
+from leader_hints.net.workers import worker_pool
 from leader_hints.settings.settings import Settings
 from tests.app.test_process import _connect, _settings, _tcp_broker
 from tests.net import messages
@@ -89,6 +92,40 @@ async def test_a_worker_that_ends_is_started_again_and_its_clients_notice(log: L
             assert gone == _LINKS // 2
             await until_true(lambda: len(log.events("worker_began")) == 3, _SECONDS)
             assert log.events("worker_began")[-1]["worker"] == ended["worker"]
+            client = await _connect(address)
+            assert await _ask(client)
+        nursery.cancel_scope.cancel()
+
+
+def _reasons(log: Log) -> list[str]:
+    return [line["reason"] for line in log.events("worker_ended")]
+
+
+@pytest.mark.parametrize(
+    ("kind", "looks", "reason"),
+    [("_NOT_BEGUN", 1, "it did not begin"), ("_SILENT", 500, "it did not read")],
+)
+async def test_a_worker_that_hangs_is_started_again(
+    log: Log, monkeypatch: pytest.MonkeyPatch, kind: str, looks: int, reason: str
+) -> None:
+    """Its clients waited for as long as they liked, and so did a process that began as a TLS file
+    hung, though the next one could read it.
+    """
+    monkeypatch.setattr(worker_pool, "_LOOK", 0.01)
+    monkeypatch.setattr(worker_pool, "_SILENT", math.inf)
+    monkeypatch.setattr(worker_pool, "_NOT_BEGUN", math.inf)
+    async with trio.open_nursery() as nursery:
+        _, upstream = _tcp_broker(nursery)
+        async with serving(_settings_with_workers(upstream), log, _SECONDS) as (address,):
+            client = await _connect(address)
+            assert await _ask(client)
+            process = log.events("worker_began")[0]["process"]
+            with monkeypatch.context() as patched:
+                patched.setattr(worker_pool, kind, looks)
+                # One that is killed has another one begin.
+                os.kill(process, signal.SIGSTOP if kind == "_SILENT" else signal.SIGKILL)
+                await until_true(lambda: reason in _reasons(log), _SECONDS)
+            await until_true(lambda: len(log.events("worker_began")) > 2, _SECONDS)
             client = await _connect(address)
             assert await _ask(client)
         nursery.cancel_scope.cancel()

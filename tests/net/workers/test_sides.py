@@ -594,6 +594,50 @@ async def test_a_worker_that_begins_is_sent_what_is_known_in_short_steps() -> No
     assert most_lines(hall.side.joining(worker)) < 15_000
 
 
+async def test_a_cluster_to_which_a_route_comes_back_is_sent_in_short_steps() -> None:
+    """100,000 took 240 ms of one step: that of the Metadata on a link which says so."""
+    hall, other = _hall(), LeaderView("other", trio.current_time)
+    seat, view = hall.seat(1), hall.route.broker.view
+    for number in range(5000):
+        learn(hall.route, {0: (1, 5)}, topic=f"t{number}", topic_id=topic_id(number + 1))
+    hall.route.broker.view = other
+    hall.exchange()
+
+    def meet(met: LeaderView | None) -> None:
+        hall.route.broker.view = met
+
+    assert lines_of(lambda: meet(view)) < 2000
+    # It goes back and forth before all is sent, and nothing waits twice.
+    hall.side.send_some()
+    for met in (other, view) * 10:
+        meet(met)
+    assert most_lines(iter(hall.side.send_some, False)) < 100_000
+    sent = sum(len(told.topics) for told in seat.pending() if isinstance(told, TopicsAdded))
+    assert 5000 <= sent < 10_000
+
+
+async def test_a_worker_that_begins_withholds_ids_for_no_longer_than_others(
+    autojump_clock: MockClock,
+) -> None:
+    """Each that began withheld them for ten minutes more, from clients of days ago as well."""
+    hall, client = _hall(), ("10.0.0.1", "c")
+    view = hall.route.broker.view
+    assert view is not None
+    view.unknown_ids.withhold(client, topic_id(9))
+    await trio.sleep(500)
+    seat = hall.seat(1)
+    hall.exchange()
+    told = seat.route.broker.view
+    assert told is not None
+    assert told.unknown_ids.withheld(client, told.topics.name)
+    await trio.sleep(101)
+    late = hall.seat(2)
+    hall.exchange()
+    for other in (view, told, late.route.broker.view):
+        assert other is not None
+        assert not other.unknown_ids.withheld(client, other.topics.name)
+
+
 async def test_that_brokers_agree_about_ids_is_sent_for_some_routes_at_a_time() -> None:
     """300 routes and 16 workers took 25 ms of one step: each looked through all routes, too."""
     hall = Hall(settings_of(), others=[f"r{number}" for number in range(299)])

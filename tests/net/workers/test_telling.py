@@ -68,6 +68,9 @@ class _World:
 
     def _meet_cluster(self, route: Route) -> None:
         route.broker.view = self._clusters.met(self._chance.choice("AB")).view
+        if self._chance.random() < 0.3:
+            # The proxy's own connection, which is lost, was to the other one.
+            return
         views = [one.broker.view for one in self.hall.routes]
         for gone in self._clusters.keep([view.cluster_id for view in views if view is not None]):
             self._emptied.append(gone.view.forgetting())
@@ -131,7 +134,7 @@ class _World:
                 seat.deliver()
         for steps in self._emptied:
             next(steps, None)
-        self.hall.side.telling.flush()
+        self.hall.side.send_some()
 
 
 def _known(route: Route) -> dict[str, object]:

@@ -173,16 +173,17 @@ class UnknownIds:
         if self.on_withheld is not None:
             self.on_withheld(client, topic_id)
 
-    def withhold_here(self, client: Client, topic_id: bytes) -> None:
-        """Do so in this process alone: another one has found out."""
-        self._clients[client] = topic_id, self._clock()
+    def withhold_here(self, client: Client, topic_id: bytes, ago: float = 0.0) -> None:
+        """Do so in this process alone: another one has found out, so many seconds ``ago``."""
+        self._clients[client] = topic_id, self._clock() - ago
         self._clients.move_to_end(client)
         if len(self._clients) > MOST_IDS:
             self._clients.popitem(last=False)
 
-    def withheld_clients(self) -> list[tuple[Client, bytes]]:
-        """Return the clients that are remembered, and which id each used."""
-        return [(client, topic_id) for client, (topic_id, _) in self._clients.items()]
+    def withheld_clients(self) -> list[tuple[Client, bytes, float]]:
+        """Return the clients that are remembered, which id each used, and how long ago."""
+        now = self._clock()
+        return [(client, topic_id, now - at) for client, (topic_id, at) in self._clients.items()]
 
     def withheld(self, client: Client, name: Callable[[bytes], str | None]) -> bool:
         """Whether a client is to name topics by name: the id that it used lately has none."""

@@ -141,12 +141,15 @@ class IdsLackNames:
 
 @dataclass(frozen=True, slots=True)
 class IdWithheld:
-    """A client uses an id that cannot be named. To the other side, too."""
+    """A client uses an id that cannot be named, or did so many seconds ``ago``. To the other side,
+    too.
+    """
 
     cluster: str
     host: str
     client_id: str
     topic_id: bytes
+    ago: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)

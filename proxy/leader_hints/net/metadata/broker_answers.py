@@ -3,9 +3,9 @@
 Tested in ``tests/net/metadata/test_refresher.py``.
 """
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import suppress
 from itertools import chain, islice
 
 import trio
@@ -104,7 +104,7 @@ class BrokerAnswers:
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: What is left of large ones, and of clusters that no route is of any more.
-        self._rest, self._rests = trio.open_memory_channel[Iterator[None]](_MOST_PASSING)
+        self._rest, self._rests = trio.open_memory_channel[Iterator[None]](math.inf)
 
     async def turn(self) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
@@ -310,11 +310,8 @@ class BrokerAnswers:
         Some of it now, since links wait meanwhile, and the rest in turns of :meth:`read_on`.
         """
         steps, over = self._passing(route, version, payload), object()
-        if next(steps, over) is not over:
-            self._take_later(steps)
-
-    def _take_later(self, steps: Iterator[None]) -> None:
-        with suppress(trio.WouldBlock):
+        waiting = self._rest.statistics().current_buffer_used
+        if next(steps, over) is not over and waiting < _MOST_PASSING:
             self._rest.send_nowait(steps)
 
     async def read_on(self) -> None:
@@ -397,7 +394,8 @@ class BrokerAnswers:
     def _keep_clusters(self) -> None:
         """Forget the clusters that no route leads to any more."""
         for gone in self.clusters.keep(self.pollers.leave()):
-            self._take_later(gone.view.forgetting())
+            # However much passes by: to free 100,000 topics at once takes a quarter of a second.
+            self._rest.send_nowait(gone.view.forgetting())
 
     def _poll_others(self, cluster: Cluster) -> None:
         cluster_id = cluster.view.cluster_id

@@ -34,7 +34,7 @@ class Successors:
 
     ``sockets``: the descriptors of those that are open, each with what it is for. ``ready``: set
     when a successor can serve; this process is to accept no connection any more then, and to call
-    :meth:`leave`.
+    :meth:`leave`. ``asked``: called with the number of the process that asks for the sockets.
     """
 
     def __init__(
@@ -53,6 +53,7 @@ class Successors:
         self._scope = trio.CancelScope()
         self._successor: trio.socket.SocketType | None = None
         self._is_taken = False
+        self.asked: Callable[[int], None] = lambda process: None
 
     async def prepare(self) -> None:
         """Open the Unix socket, at a path that nobody knows yet.
@@ -107,6 +108,7 @@ class Successors:
             process = check_peer(connection)
             await self._be_asked(connection, process)
             self._is_taken = True
+            self.asked(process)
             try:
                 await self._hand_over(connection, process)
             finally:

@@ -42,8 +42,8 @@ Take = Callable[[Message, socket.socket | None], None]
 class Channel:
     """One end. ``most``: bytes that may wait to be sent; if more do, the other process hangs.
 
-    ``queued``: how many wait. ``over``: nothing is sent any more: the other process has ended, or
-    hangs (``hangs``).
+    ``queued``: how many wait. ``taken``: how many messages have come. ``over``: nothing is sent any
+    more: the other process has ended, or hangs (``hangs``).
     """
 
     def __init__(self, sock: socket.socket, most: int) -> None:
@@ -54,7 +54,7 @@ class Channel:
         self._some = trio.Event()
         self._data = bytearray()
         self._sockets: deque[socket.socket | None] = deque()
-        self.queued = 0
+        self.queued = self.taken = 0
         self.over = self.hangs = False
 
     def send(self, message: Message | bytes, sock: socket.socket | None = None) -> None:
@@ -65,8 +65,7 @@ class Channel:
         data = bytes_of(message)
         data = _LENGTH.pack(len(data)) + data
         if self.over or self.queued + len(data) > self._most:
-            self.hangs |= not self.over
-            self.end()
+            self.give_up()
             if sock is not None:
                 sock.close()
             return
@@ -76,6 +75,11 @@ class Channel:
             self._flush()
             if self._waiting:
                 self._some.set()
+
+    def give_up(self) -> None:
+        """Take it that the other process hangs, unless it has ended."""
+        self.hangs |= not self.over
+        self.end()
 
     def end(self) -> None:
         """Say and hear nothing any more; the other process learns of that."""
@@ -136,6 +140,7 @@ class Channel:
             if isinstance(message, WITH_SOCKET):
                 sock = self._sockets.popleft() if self._sockets else None
             take(message, sock)
+            self.taken += 1
             at = end
             if monotonic() >= over_at:
                 await trio.lowlevel.checkpoint()

@@ -34,6 +34,8 @@ Send = Callable[[ToWorker], None]
 _TOLD_AT_ONCE = 10
 #: Names to which synthetic ids lead of which one step looks up whether their topics are known.
 _LOOKED_UP_AT_ONCE = 2000
+#: Messages of a view that go to all workers in one step: each may have 500 topics.
+_SAID_AT_ONCE = 5
 
 
 class Telling:
@@ -55,6 +57,9 @@ class Telling:
         self._of = ""
         #: Routes whose ``ids_everywhere`` is still to be sent: all of a cluster have it changed.
         self._agreed: dict[str, Route] = {}
+        #: By cluster what is still to be sent of its view. There may be 100,000 topics: routes come
+        #: back to a cluster that is still known where the proxy's own connection was to that.
+        self._untold: dict[str, Iterator[ToWorker | None]] = {}
         self.waits: Callable[[], None] = lambda: None
         for route in routes:
             route.broker.changed = _Changed(self, route)
@@ -75,11 +80,18 @@ class Telling:
             self._to_all(LeadersCame(self._of, moves))
 
     def flush_some(self) -> bool:
-        """Tell that, and of some routes what takes several turns; return whether more wait."""
+        """Tell that, and some of what takes several turns; return whether more waits."""
         self.flush()
         for name in [*islice(self._agreed, _TOLD_AT_ONCE)]:
             self._tell_broker(self._agreed[name])
-        return bool(self._agreed)
+        for cluster in [*islice(self._untold, 1)]:
+            some = [*islice(self._untold[cluster], _SAID_AT_ONCE)]
+            for message in some:
+                if message is not None:
+                    self.say(message)
+            if len(some) < _SAID_AT_ONCE:
+                del self._untold[cluster]
+        return bool(self._agreed or self._untold)
 
     def say(self, message: ToWorker) -> None:
         """Tell all workers something else, behind what is still to be sent."""
@@ -179,14 +191,13 @@ class Telling:
             self.say(IdWithheld(view.cluster_id, *client, topic_id))
 
         view.unknown_ids.on_withheld = withheld
-        # Mostly nothing is known yet.
-        for message in _of_view(view):
-            if message is not None:
-                self.say(message)
+        self._untold[view.cluster_id] = _of_view(view)
+        self.waits()
 
     def _leave(self, view: LeaderView) -> None:
         """Tell no more of a view that no route has: it is emptied, and workers drop theirs."""
         del self._followed[view.cluster_id]
+        self._untold.pop(view.cluster_id, None)
         view.topics.follower = view.hidden.changed = None
         view.unknown_ids.answers_changed = view.unknown_ids.on_withheld = None
 
@@ -254,8 +265,8 @@ def _of_view(view: LeaderView) -> Iterator[ToWorker | None]:
     for route in [*view.hidden.routes]:
         yield _hides(view, route)
     yield _lacking(view)
-    for (host, client_id), topic_id in view.unknown_ids.withheld_clients():
-        yield IdWithheld(cluster, host, client_id, topic_id)
+    for (host, client_id), topic_id, ago in view.unknown_ids.withheld_clients():
+        yield IdWithheld(cluster, host, client_id, topic_id, ago)
 
 
 def _parts(all_of_them: Iterable[tuple[str, bytes]]) -> Iterator[list[tuple[str, bytes]]]:

@@ -158,7 +158,7 @@ class ToldState:
     def withheld(self, told: IdWithheld) -> None:
         """Take a client that uses an id that cannot be named."""
         unknown = self._view(told.cluster).unknown_ids
-        unknown.withhold_here((told.host, told.client_id), told.topic_id)
+        unknown.withhold_here((told.host, told.client_id), told.topic_id, told.ago)
 
     def moved(self, told: LeadersCame) -> None:
         """Take new leader epochs."""

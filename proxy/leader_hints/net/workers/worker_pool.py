@@ -27,6 +27,13 @@ _FIRST_PAUSE, _LONGEST_PAUSE, _LASTED = 0.1, 30.0, 60.0
 #: Bytes that may wait for a worker. It reads all the time; what is known of 100,000 topics has ten
 #: million.
 _MOST_QUEUED: Final = 1 << 26
+#: Seconds between two looks at a worker, and looks in a row at which it has said nothing: it hangs
+#: then, and its links with it. It says its load about every second once it has begun. Before that
+#: it reads TLS files, whose disk may hang: the next one may find it well. Looks are counted, and no
+#: time: this process may have been stopped itself.
+_LOOK: Final = 5.0
+_SILENT: Final = 12
+_NOT_BEGUN: Final = 24
 #: Seconds for a worker to end by itself once its channel has.
 _TO_END: Final = 2.0
 
@@ -104,7 +111,8 @@ class WorkerPool:
                 if process is not None:
                     await _end(process, at_once=hung)
                 self.processes.pop(number, None)
-        reason = "it did not read" if hung else _reason(process.returncode)
+        late = "it did not read" if worker.ready.is_set() else "it did not begin"
+        reason = late if hung else _reason(process.returncode)
         worker.drained.set()
         event = WorkerEnded(worker=number, process=process.pid, links=links, reason=reason)
         self._emit(event)
@@ -128,8 +136,19 @@ class WorkerPool:
                     self._emit(TaskFailed(task="workers", traceback=places_of(error)))
 
             nursery.start_soon(tell)
+            nursery.start_soon(_watch, worker, channel)
             await channel.run(take)
             nursery.cancel_scope.cancel()
+
+
+async def _watch(worker: Worker, channel: Channel) -> None:
+    """Give a worker up that hangs. It may take very long until the messages for it are too many."""
+    heard = silent = 0
+    while silent < (_SILENT if worker.ready.is_set() else _NOT_BEGUN):
+        await trio.sleep(_LOOK)
+        before, heard = heard, channel.taken
+        silent = silent + 1 if heard == before else 0
+    channel.give_up()
 
 
 async def _end(process: trio.Process, *, at_once: bool) -> None:
