@@ -73,7 +73,7 @@ class WorkerSide:
         )
         self._state = state = ToldState(routes, self._send, take_later, clock)
         for route in routes.values():
-            route.asked = _TellsAsked(route.name, self._send)
+            route.asked = _TellsAsked(route.name, self._send, crowded)
             route.broker.met = partial(self._tell_met, route)
         self._takers: Mapping[type[ToWorker], Callable[..., None]] = {
             BrokerKnown: state.broker,
@@ -132,8 +132,8 @@ class WorkerSide:
         if isinstance(message, Happened) and isinstance(message.event, _MANY):
             self._lose(1)
             return True
-        # What clients recover from is reported alone.
-        return isinstance(message, MetadataPassed | ClientFailed | ClientServed)
+        # What clients recover from is reported alone. Ids that have no names are used again.
+        return isinstance(message, MetadataPassed | IdsLacking | ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
@@ -163,16 +163,34 @@ class WorkerSide:
 
 
 class _TellsAsked(AskedVersions):
-    """Tells which versions clients ask."""
+    """Tells which versions clients ask.
 
-    def __init__(self, route: str, send: Callable[[FromWorker], None]) -> None:
+    Anybody whom a broker serves may ask what is noted each time. So where the process that decides
+    reads too little they are left out, and links note again what they have noted.
+    """
+
+    def __init__(
+        self, route: str, send: Callable[[FromWorker], None], crowded: Callable[[], bool]
+    ) -> None:
         super().__init__()
         self._route = route
         self._send = send
+        self._crowded = crowded
+        self._left_out = False
 
     def note(
         self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
     ) -> None:
         """See there."""
+        if self._crowded():
+            self._left_out = True
+            return
         told = VersionAsked(self._route, self.day, software, client_id, key, version, origin)
         self._send(told)
+
+    def begin_day(self, day: str) -> bool:
+        """See there."""
+        began = super().begin_day(day)
+        if self._left_out and not self._crowded():
+            self._left_out, began = False, True
+        return began
