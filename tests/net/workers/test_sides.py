@@ -966,6 +966,22 @@ async def test_where_nothing_is_read_errors_go_on_and_are_counted_as_lost() -> N
     assert all(hints)
 
 
+async def test_little_of_the_metadata_that_goes_by_waits_to_be_read() -> None:
+    """Errors wait behind it, and all clients ask for it when leaders move: none got its hint."""
+    hall, seat = _met()
+    for _ in range(2):
+        for _ in range(100):
+            seat.side.snoop(seat.route, 9, b"metadata")
+        assert len(seat.waiting) == 4
+        hall.exchange()
+    seat.crowded = True
+    seat.side.snoop(seat.route, 9, b"metadata")
+    assert not seat.waiting
+    seat.crowded = False
+    seat.side.snoop(seat.route, 9, b"metadata")
+    assert len(seat.waiting) == 1
+
+
 async def test_where_nothing_is_read_no_ids_are_sent() -> None:
     """64 MB of them were 2,400 requests with 1,024 ids, and then the worker ended."""
     _, seat = _met()

@@ -200,6 +200,11 @@ class ErrorsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataTaken:
+    """A Metadata response that went by was read, so that another one may be sent."""
+
+
+@dataclass(frozen=True, slots=True)
 class RenewCertificates:
     """Read all TLS files again."""
 
@@ -449,6 +454,7 @@ ToWorker = (
     | BrokerMissed
     | HintsDecided
     | ErrorsReported
+    | MetadataTaken
     | RenewCertificates
     | ClientFailed
     | ClientServed

@@ -30,6 +30,7 @@ from leader_hints.core.workers.messages import (
     IdWithheld,
     LeadersCame,
     MetadataPassed,
+    MetadataTaken,
     ModeSet,
     NameSynthesized,
     TopicForgotten,
@@ -44,6 +45,9 @@ from leader_hints.net.workers.told_state import ToldState
 
 #: Events of which there may be as many as clients make, and which the journal has.
 _MANY = (ClientSeen, HintMissed, LatencySampled)
+#: Metadata responses that went by and may wait for the process that decides. It reads each for up
+#: to 4 ms, and what is sent later waits behind it. Where leaders move all clients ask at once.
+_MOST_PASSED = 4
 
 
 class WorkerSide:
@@ -67,6 +71,8 @@ class WorkerSide:
         self._sends = send
         self._crowded = crowded
         self._lost = 0
+        #: Metadata responses that were sent, and not read yet.
+        self._passed = 0
         self.holds = RelayedHolds(self._send, longest, crowded, self._lose)
         self.recovery = AwaitedSuccesses(
             [*routes.values()], clock, self._tell_failed, self._tell_served
@@ -88,6 +94,7 @@ class WorkerSide:
             LeadersCame: self._moved,
             HintsDecided: self.holds.decided,
             ErrorsReported: self.holds.reported,
+            MetadataTaken: self._metadata_taken,
             ClientFailed: self._failed_elsewhere,
             ClientServed: self._served_elsewhere,
         }
@@ -105,8 +112,13 @@ class WorkerSide:
         self._send(Happened(event))
 
     def snoop(self, route: Route, version: int, payload: bytes) -> None:
-        """Send Metadata that went by."""
-        self._send(MetadataPassed(route.name, version, payload))
+        """Send Metadata that went by, unless too much of it waits."""
+        if self._passed < _MOST_PASSED and not self._crowded():
+            self._passed += 1
+            self._send(MetadataPassed(route.name, version, payload))
+
+    def _metadata_taken(self, _: MetadataTaken) -> None:
+        self._passed -= 1
 
     def lack(self, route: Route, ids: Collection[bytes], address: str) -> None:
         """Send ids that have no names."""
@@ -133,7 +145,7 @@ class WorkerSide:
             self._lose(1)
             return True
         # What clients recover from is reported alone. Ids that have no names are used again.
-        return isinstance(message, MetadataPassed | IdsLacking | ClientFailed | ClientServed)
+        return isinstance(message, IdsLacking | ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
