@@ -982,29 +982,29 @@ async def test_little_of_the_metadata_that_goes_by_waits_to_be_read() -> None:
     assert len(seat.waiting) == 1
 
 
-async def test_where_nothing_is_read_no_ids_are_sent() -> None:
+async def test_where_not_all_is_read_no_ids_are_sent() -> None:
     """64 MB of them were 2,400 requests with 1,024 ids, and then the worker ended."""
     _, seat = _met()
-    seat.crowded = True
+    seat.behind = True
     ids = [number.to_bytes(16, "big") for number in range(MOST_IDS)]
     seat.side.lack(seat.route, ids, "10.1.2.3")
     assert not seat.waiting
-    seat.crowded = False
+    seat.behind = False
     seat.side.lack(seat.route, ids, "10.1.2.3")
     (told,) = seat.waiting
     assert isinstance(told, IdsLacking)
 
 
-async def test_where_nothing_is_read_versions_that_clients_ask_are_noted_again_later() -> None:
+async def test_where_not_all_is_read_versions_that_clients_ask_are_noted_again_later() -> None:
     """A client that asks 65 kinds of small requests in turns has each noted: the worker ended."""
     _, seat = _met()
     asked = seat.route.asked
     assert not asked.begin_day("2026-01-01")
-    seat.crowded = True
+    seat.behind = True
     asked.note("x/1", "c", 0, 9)
     assert not asked.begin_day("2026-01-01")
     assert not seat.waiting
-    seat.crowded = False
+    seat.behind = False
     assert asked.begin_day("2026-01-01")
     assert not asked.begin_day("2026-01-01")
     asked.note("x/1", "c", 0, 9)

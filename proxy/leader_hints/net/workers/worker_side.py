@@ -54,7 +54,8 @@ class WorkerSide:
     """Joins them. ``holds``: see there; ``recovery``: what links report of errors and successes.
 
     ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
-    little, so that what can be left out is. ``longest``: see
+    little, so that what can be left out is; ``behind``: whether it has not read all, so that what
+    any request may cause is. ``longest``: see
     :class:`leader_hints.net.workers.relayed_holds.RelayedHolds`. ``take_later``: takes what is to
     be done in steps, between other work.
     """
@@ -64,12 +65,14 @@ class WorkerSide:
         routes: Mapping[str, Route],
         send: Callable[[FromWorker], None],
         crowded: Callable[[], bool],
+        behind: Callable[[], bool],
         longest: float,
         take_later: Callable[[Iterator[None]], None],
         clock: Clock,
     ) -> None:
         self._sends = send
         self._crowded = crowded
+        self._behind = behind
         self._lost = 0
         #: Metadata responses that were sent, and not read yet.
         self._passed = 0
@@ -79,7 +82,7 @@ class WorkerSide:
         )
         self._state = state = ToldState(routes, self._send, take_later, clock)
         for route in routes.values():
-            route.asked = _TellsAsked(route.name, self._send, crowded)
+            route.asked = _TellsAsked(route.name, self._send, behind)
             route.broker.met = partial(self._tell_met, route)
         self._takers: Mapping[type[ToWorker], Callable[..., None]] = {
             BrokerKnown: state.broker,
@@ -121,7 +124,9 @@ class WorkerSide:
         self._passed -= 1
 
     def lack(self, route: Route, ids: Collection[bytes], address: str) -> None:
-        """Send ids that have no names."""
+        """Send ids that have no names. Those that are left out are used again."""
+        if self._behind():
+            return
         # One request may have tens of thousands, and a message is made and read in one step.
         self._send(IdsLacking(route.name, tuple(islice(ids, MOST_IDS)), address))
 
@@ -144,8 +149,8 @@ class WorkerSide:
         if isinstance(message, Happened) and isinstance(message.event, _MANY):
             self._lose(1)
             return True
-        # What clients recover from is reported alone. Ids that have no names are used again.
-        return isinstance(message, IdsLacking | ClientFailed | ClientServed)
+        # What clients recover from is reported alone.
+        return isinstance(message, ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
@@ -178,23 +183,23 @@ class _TellsAsked(AskedVersions):
     """Tells which versions clients ask.
 
     Anybody whom a broker serves may ask what is noted each time. So where the process that decides
-    reads too little they are left out, and links note again what they have noted.
+    has not read all they are left out, and links note again what they have noted.
     """
 
     def __init__(
-        self, route: str, send: Callable[[FromWorker], None], crowded: Callable[[], bool]
+        self, route: str, send: Callable[[FromWorker], None], behind: Callable[[], bool]
     ) -> None:
         super().__init__()
         self._route = route
         self._send = send
-        self._crowded = crowded
+        self._behind = behind
         self._left_out = False
 
     def note(
         self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
     ) -> None:
         """See there."""
-        if self._crowded():
+        if self._behind():
             self._left_out = True
             return
         told = VersionAsked(self._route, self.day, software, client_id, key, version, origin)
@@ -203,6 +208,6 @@ class _TellsAsked(AskedVersions):
     def begin_day(self, day: str) -> bool:
         """See there."""
         began = super().begin_day(day)
-        if self._left_out and not self._crowded():
+        if self._left_out and not self._behind():
             self._left_out, began = False, True
         return began
