@@ -609,7 +609,13 @@ class _Elsewhere:
         by_name = {route.name: route for route in self.routes.values()}
         longest = max(DEADLINE, KRAFT_DEADLINE) + _RULES.grace
         self._side = WorkerSide(
-            by_name, back.send, lambda: False, longest, self._forget, trio.current_time
+            by_name,
+            back.send,
+            lambda: False,
+            lambda: False,
+            longest,
+            self._forget,
+            trio.current_time,
         )
         self.holds, self.recovery = self._side.holds, self._side.recovery
         self.snoop, self.lack, self.doubt = self._side.snoop, self._side.lack, self._side.doubt

@@ -115,7 +115,7 @@ class Seat:
         self._hall = hall
         self._said: deque[bytes] = deque()
         self._told: deque[bytes] = deque()
-        self.crowded = False
+        self.crowded = self.behind = False
         self.routes = {route.name: Route(route.name, Mode.ON) for route in hall.routes}
         self.route = self.routes["r"]
         self.settled: list[tuple[int, list[object]]] = []
@@ -124,6 +124,7 @@ class Seat:
             self.routes,
             self._note(self._said),
             lambda: self.crowded,
+            lambda: self.behind,
             LONGEST,
             self.later.append,
             trio.current_time,

@@ -55,6 +55,7 @@ from leader_hints.core.workers.messages import (
     ModeSet,
     ReportAsked,
     TopicsAdded,
+    VersionAsked,
 )
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
@@ -1007,6 +1008,52 @@ async def test_where_nothing_is_read_errors_go_on_and_are_counted_as_lost() -> N
     assert hall.lost == 2
     ((_, hints),) = seat.settled
     assert all(hints)
+
+
+async def test_little_of_the_metadata_that_goes_by_waits_to_be_read() -> None:
+    """Errors wait behind it, and all clients ask for it when leaders move: none got its hint."""
+    hall, seat = _met()
+    for _ in range(2):
+        for _ in range(100):
+            seat.side.snoop(seat.route, 9, b"metadata")
+        assert len(seat.waiting) == 4
+        hall.exchange()
+    seat.crowded = True
+    seat.side.snoop(seat.route, 9, b"metadata")
+    assert not seat.waiting
+    seat.crowded = False
+    seat.side.snoop(seat.route, 9, b"metadata")
+    assert len(seat.waiting) == 1
+
+
+async def test_where_not_all_is_read_no_ids_are_sent() -> None:
+    """64 MB of them were 2,400 requests with 1,024 ids, and then the worker ended."""
+    _, seat = _met()
+    seat.behind = True
+    ids = [number.to_bytes(16, "big") for number in range(MOST_IDS)]
+    seat.side.lack(seat.route, ids, "10.1.2.3")
+    assert not seat.waiting
+    seat.behind = False
+    seat.side.lack(seat.route, ids, "10.1.2.3")
+    (told,) = seat.waiting
+    assert isinstance(told, IdsLacking)
+
+
+async def test_where_not_all_is_read_versions_that_clients_ask_are_noted_again_later() -> None:
+    """A client that asks 65 kinds of small requests in turns has each noted: the worker ended."""
+    _, seat = _met()
+    asked = seat.route.asked
+    assert not asked.begin_day("2026-01-01")
+    seat.behind = True
+    asked.note("x/1", "c", 0, 9)
+    assert not asked.begin_day("2026-01-01")
+    assert not seat.waiting
+    seat.behind = False
+    assert asked.begin_day("2026-01-01")
+    assert not asked.begin_day("2026-01-01")
+    asked.note("x/1", "c", 0, 9)
+    (told,) = seat.waiting
+    assert isinstance(told, VersionAsked)
 
 
 async def test_a_broker_that_takes_no_connection_is_reported_once() -> None:

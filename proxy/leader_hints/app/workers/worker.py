@@ -41,10 +41,11 @@ from leader_hints.observe.event_log import EventLog
 from leader_hints.observe.logs import configure_logs
 from leader_hints.settings.settings import Settings
 
-#: Bytes that may wait for the process that decides; with more this one ends. And from which on what
-#: can be left out is.
+#: Bytes that may wait for the process that decides; with more this one ends. From which on what can
+#: be left out is; and from which on what any request may cause is, so that errors need not wait.
 _MOST_QUEUED: Final = 1 << 26
 _CROWDED: Final = 1 << 23
+_BEHIND: Final = 1 << 16
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR2)
 #: Seconds between two reports of what was counted.
 _REPORTED: Final = 1.0
@@ -105,6 +106,7 @@ class _Worker:
             self._routes,
             channel.send,
             self._crowded,
+            self._behind,
             longest,
             self._take_later,
             trio.current_time,
@@ -167,6 +169,9 @@ class _Worker:
 
     def _crowded(self) -> bool:
         return self._channel.queued > _CROWDED
+
+    def _behind(self) -> bool:
+        return self._channel.queued > _BEHIND
 
     def start(self) -> None:
         """Start every task, and say so."""

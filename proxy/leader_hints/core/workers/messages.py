@@ -203,6 +203,11 @@ class ErrorsReported:
 
 
 @dataclass(frozen=True, slots=True)
+class MetadataTaken:
+    """A Metadata response that went by was read, so that another one may be sent."""
+
+
+@dataclass(frozen=True, slots=True)
 class RenewCertificates:
     """Read all TLS files again."""
 
@@ -452,6 +457,7 @@ ToWorker = (
     | BrokerMissed
     | HintsDecided
     | ErrorsReported
+    | MetadataTaken
     | RenewCertificates
     | ClientFailed
     | ClientServed

@@ -292,6 +292,7 @@ class ParentSide:
     # What links learn.
 
     def _metadata_passed(self, worker: Worker, told: said.MetadataPassed) -> None:
+        worker.send(said.MetadataTaken())
         self._refresher.snooped(self._routes[told.route], told.version, told.payload)
 
     def _ids_lacking(self, worker: Worker, told: said.IdsLacking) -> None:

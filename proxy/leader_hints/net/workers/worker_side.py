@@ -30,6 +30,7 @@ from leader_hints.core.workers.messages import (
     IdWithheld,
     LeadersCame,
     MetadataPassed,
+    MetadataTaken,
     ModeSet,
     NameSynthesized,
     TopicForgotten,
@@ -44,13 +45,17 @@ from leader_hints.net.workers.told_state import ToldState
 
 #: Events of which there may be as many as clients make, and which the journal has.
 _MANY = (ClientSeen, HintMissed, LatencySampled)
+#: Metadata responses that went by and may wait for the process that decides. It reads each for up
+#: to 4 ms, and what is sent later waits behind it. Where leaders move all clients ask at once.
+_MOST_PASSED = 4
 
 
 class WorkerSide:
     """Joins them. ``holds``: see there; ``recovery``: what links report of errors and successes.
 
     ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
-    little, so that what can be left out is. ``longest``: see
+    little, so that what can be left out is; ``behind``: whether it has not read all, so that what
+    any request may cause is. ``longest``: see
     :class:`leader_hints.net.workers.relayed_holds.RelayedHolds`. ``take_later``: takes what is to
     be done in steps, between other work.
     """
@@ -60,20 +65,24 @@ class WorkerSide:
         routes: Mapping[str, Route],
         send: Callable[[FromWorker], None],
         crowded: Callable[[], bool],
+        behind: Callable[[], bool],
         longest: float,
         take_later: Callable[[Iterator[None]], None],
         clock: Clock,
     ) -> None:
         self._sends = send
         self._crowded = crowded
+        self._behind = behind
         self._lost = 0
+        #: Metadata responses that were sent, and not read yet.
+        self._passed = 0
         self.holds = RelayedHolds(self._send, longest, crowded, self._lose)
         self.recovery = AwaitedSuccesses(
             [*routes.values()], clock, self._tell_failed, self._tell_served
         )
         self._state = state = ToldState(routes, self._send, take_later, clock)
         for route in routes.values():
-            route.asked = _TellsAsked(route.name, self._send)
+            route.asked = _TellsAsked(route.name, self._send, behind)
             route.broker.met = partial(self._tell_met, route)
         self._takers: Mapping[type[ToWorker], Callable[..., None]] = {
             BrokerKnown: state.broker,
@@ -88,6 +97,7 @@ class WorkerSide:
             LeadersCame: self._moved,
             HintsDecided: self.holds.decided,
             ErrorsReported: self.holds.reported,
+            MetadataTaken: self._metadata_taken,
             ClientFailed: self._failed_elsewhere,
             ClientServed: self._served_elsewhere,
         }
@@ -105,11 +115,18 @@ class WorkerSide:
         self._send(Happened(event))
 
     def snoop(self, route: Route, version: int, payload: bytes) -> None:
-        """Send Metadata that went by."""
-        self._send(MetadataPassed(route.name, version, payload))
+        """Send Metadata that went by, unless too much of it waits."""
+        if self._passed < _MOST_PASSED and not self._crowded():
+            self._passed += 1
+            self._send(MetadataPassed(route.name, version, payload))
+
+    def _metadata_taken(self, _: MetadataTaken) -> None:
+        self._passed -= 1
 
     def lack(self, route: Route, ids: Collection[bytes], address: str) -> None:
-        """Send ids that have no names."""
+        """Send ids that have no names. Those that are left out are used again."""
+        if self._behind():
+            return
         # One request may have tens of thousands, and a message is made and read in one step.
         self._send(IdsLacking(route.name, tuple(islice(ids, MOST_IDS)), address))
 
@@ -133,7 +150,7 @@ class WorkerSide:
             self._lose(1)
             return True
         # What clients recover from is reported alone.
-        return isinstance(message, MetadataPassed | ClientFailed | ClientServed)
+        return isinstance(message, ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
@@ -163,16 +180,34 @@ class WorkerSide:
 
 
 class _TellsAsked(AskedVersions):
-    """Tells which versions clients ask."""
+    """Tells which versions clients ask.
 
-    def __init__(self, route: str, send: Callable[[FromWorker], None]) -> None:
+    Anybody whom a broker serves may ask what is noted each time. So where the process that decides
+    has not read all they are left out, and links note again what they have noted.
+    """
+
+    def __init__(
+        self, route: str, send: Callable[[FromWorker], None], behind: Callable[[], bool]
+    ) -> None:
         super().__init__()
         self._route = route
         self._send = send
+        self._behind = behind
+        self._left_out = False
 
     def note(
         self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
     ) -> None:
         """See there."""
+        if self._behind():
+            self._left_out = True
+            return
         told = VersionAsked(self._route, self.day, software, client_id, key, version, origin)
         self._send(told)
+
+    def begin_day(self, day: str) -> bool:
+        """See there."""
+        began = super().begin_day(day)
+        if self._left_out and not self._behind():
+            self._left_out, began = False, True
+        return began
