@@ -8,6 +8,7 @@ commands; those about synthetic journals are in generator, those about forecasts
 - store: events and tables of an output folder, and which inputs they come from.
 - lost_records: records of a topic that were removed before they were read.
 - lock: one run at a time in an output folder.
+- little_work: whether a command has little to do, which Spark's settings go by.
 - spark_session: Spark's settings and flags; spark_messages: what it writes as it starts.
 - progress: the present step, on a terminal.
 - cli: the command; journal_options: the options of subcommands that take in a journal.

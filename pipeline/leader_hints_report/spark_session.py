@@ -48,6 +48,13 @@ _LOCAL_DEFAULTS: Final = {
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
+#: The same for little work, most of which would be the optimizing compiler's. Without that one Java
+#: has room for a fifth of the code unless told otherwise.
+_LITTLE_WORK: Final = {
+    "spark.driver.extraJavaOptions": (
+        "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
+    ),
+}
 #: Java's classes that plans are built with, by the names that PySpark asks for them.
 _BUILD_PLANS: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 #: local, local[N] or local[N,FAILURES]
@@ -97,15 +104,19 @@ _OPTIONS: Final = (
 def takes_session(command: Callable[..., None]) -> Callable[..., None]:
     """Give a command the flags of a session, and pass it ``session``, a function that begins it.
 
-    It takes ``packages`` as :func:`begin` does, and ``ours``: settings that the user's win over.
+    It takes ``packages`` and ``little`` as :func:`begin` does, and ``ours``: settings that the
+    user's win over.
     """
 
     @functools.wraps(command)
     def with_session(master: str, conf: dict[str, str], **flags: Any) -> None:
         def session(
-            packages: tuple[str, ...] = (), ours: dict[str, str] | None = None
+            packages: tuple[str, ...] = (),
+            ours: dict[str, str] | None = None,
+            *,
+            little: bool = False,
         ) -> "SparkSession":
-            return begin(master, {**(ours or {}), **conf}, packages)
+            return begin(master, {**(ours or {}), **conf}, packages, little=little)
 
         command(session=session, **flags)
 
@@ -114,8 +125,11 @@ def takes_session(command: Callable[..., None]) -> Callable[..., None]:
     return with_session
 
 
-def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> "SparkSession":
-    """Begin a session. ``packages``: Maven coordinates, where the user names none himself.
+def begin(
+    master: str, conf: dict[str, str], packages: tuple[str, ...] = (), *, little: bool = False
+) -> "SparkSession":
+    """Begin a session. ``packages``: Maven coordinates, where the user names none himself;
+    ``little``: it has little to do, see :mod:`leader_hints_report.little_work`.
 
     :raises PipelineError: Java is missing, or does not start.
     """
@@ -127,7 +141,7 @@ def begin(master: str, conf: dict[str, str], packages: tuple[str, ...] = ()) -> 
     # Workers of Spark's own Python code, should a user's session start any, are of this version.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("leader-hints-report")
-    for name, value in settings_of(master, conf, packages).items():
+    for name, value in settings_of(master, conf, packages, little=little).items():
         builder = builder.config(name, value)
     try:
         with kept_back() as messages:
@@ -191,20 +205,21 @@ def remember_classes(session: "SparkSession") -> None:
 
 
 def settings_of(
-    master: str, conf: Mapping[str, str], packages: tuple[str, ...] = ()
+    master: str, conf: Mapping[str, str], packages: tuple[str, ...] = (), *, little: bool = False
 ) -> dict[str, str]:
     """All settings of a session; ``conf``, the user's, win. Arguments: see :func:`begin`."""
-    settings = {**_DEFAULTS, **_of_one_machine(master)}
+    settings = {**_DEFAULTS, **_of_one_machine(master, little=little)}
     if packages and "spark.jars" not in conf:
         settings["spark.jars.packages"] = ",".join(packages)
     return {**settings, **conf}
 
 
-def _of_one_machine(master: str) -> dict[str, str]:
+def _of_one_machine(master: str, *, little: bool) -> dict[str, str]:
     """What is set besides where Spark runs on this machine alone."""
     local = _LOCAL_CORES.fullmatch(master)
     if local is None:
         return {}
     given = local[1] or "1"
     cores = (os.cpu_count() or 1) if given == "*" else int(given)
-    return {**_LOCAL_DEFAULTS, "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores)}
+    chosen = {**_LOCAL_DEFAULTS, **(_LITTLE_WORK if little else {})}
+    return {**chosen, "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores)}

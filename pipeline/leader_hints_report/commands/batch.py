@@ -38,10 +38,11 @@ def command(
     """
     from leader_hints_report.batch import run
     from leader_hints_report.journal.sources import packages
+    from leader_hints_report.little_work import is_little
 
     with steps() as on_step:
         taken = run(
-            session(packages=packages(journal)),
+            session(packages=packages(journal), little=is_little(journal, out)),
             journal,
             out,
             rebuild=rebuild or anew,

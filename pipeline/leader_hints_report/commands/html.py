@@ -58,7 +58,7 @@ _DAY: Final = click.DateTime(["%Y-%m-%d"])
 )
 @takes_session
 def command(
-    session: "Callable[[], SparkSession]",
+    session: "Callable[..., SparkSession]",
     tables: str,
     out: Path,
     kip951: Path | None,
@@ -69,6 +69,7 @@ def command(
 ) -> None:
     """Write the report: one HTML page that needs nothing besides itself."""
     # Drawing is imported only here, too: it takes its time.
+    from leader_hints_report.little_work import is_little_stored
     from leader_hints_report.report.files import write_report
     from leader_hints_report.report.gathering import gather
     from leader_hints_report.report.period import Period
@@ -85,7 +86,8 @@ def command(
         # Now, and not after minutes of work.
         out.parent.mkdir(parents=True, exist_ok=True)
     with steps() as on_step:
-        numbers = gather(session(), tables, on_step, period, price_per_gb)
+        begun = session(little=is_little_stored(f"{tables}/tables"))
+        numbers = gather(begun, tables, on_step, period, price_per_gb)
         on_step("Drawing the page")
     with _named(out):
         for file in write_report(numbers, document, out):
