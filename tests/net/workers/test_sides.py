@@ -927,6 +927,18 @@ async def test_a_worker_that_begins_awaits_what_others_do() -> None:
     ]
 
 
+async def test_a_worker_gets_no_errors_of_a_cluster_that_no_route_leads_to() -> None:
+    hall = _hall()
+    hall.meet()
+    one = hall.seat(1)
+    hall.exchange()
+    one.side.recovery.failed(one.route, "c", "Fetch", [("t", 0)])
+    hall.exchange()
+    hall.route.broker.view = LeaderView("another", trio.current_time)
+    late = hall.seat(2)
+    assert not any(isinstance(message, ClientFailed) for message in late.pending())
+
+
 async def test_the_view_hears_from_a_worker_that_a_new_leader_serves(
     autojump_clock: MockClock,
 ) -> None:

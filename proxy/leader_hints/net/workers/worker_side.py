@@ -72,6 +72,7 @@ class WorkerSide:
         take_later: Callable[[Iterator[None]], None],
         clock: Clock,
     ) -> None:
+        self._routes = routes
         self._sends = send
         self._crowded = crowded
         self._behind = behind
@@ -168,12 +169,12 @@ class WorkerSide:
         self._send(ClientServed(route.name, link, client_id, software, api, topic, partition))
 
     def _failed_elsewhere(self, told: ClientFailed) -> None:
-        self.recovery.failed_anywhere(told.client_id, told.api, told.failed)
+        route = self._routes[told.route]
+        self.recovery.failed_anywhere(route, told.client_id, told.api, told.failed)
 
     def _served_elsewhere(self, told: ClientServed) -> None:
-        self.recovery.served_elsewhere(
-            told.route, told.client_id, told.api, told.topic, told.partition
-        )
+        route = self._routes[told.route]
+        self.recovery.served_elsewhere(route, told.client_id, told.api, told.topic, told.partition)
 
     def _moved(self, told: LeadersCame) -> None:
         self._state.moved(told)
