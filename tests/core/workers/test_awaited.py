@@ -30,14 +30,15 @@ class _Clock:
 
 
 def _routes(clock: _Clock) -> list[Route]:
-    view = LeaderView("cluster", clock)
+    """Two in front of brokers of one cluster, and one in front of a broker of another."""
+    view, other = LeaderView("cluster", clock), LeaderView("another", clock)
     return [
         Route(
-            f"r{node}",
+            name,
             Mode.ON,
-            broker=BrokerState(view=view, node=node, endpoints=_ENDPOINTS, reachable=True),
+            broker=BrokerState(view=of, node=node, endpoints=_ENDPOINTS, reachable=True),
         )
-        for node in (1, 2)
+        for name, of, node in (("r1", view, 1), ("r2", view, 2), ("s1", other, 1))
     ]
 
 
@@ -60,7 +61,7 @@ class _Process:
         def failed(route: Route, client_id: str, api: str, some: object) -> None:
             assert isinstance(some, tuple)
             self.recovery.failed(self._route(route), client_id, api, some)
-            self.workers[1 - number].failed_anywhere(client_id, api, some)
+            self.workers[1 - number].failed_anywhere(self._route(route), client_id, api, some)
 
         def served(route: Route, client: Client, api: str, topic: str, partition: int) -> None:
             self.told += 1
@@ -68,7 +69,7 @@ class _Process:
             if recovered is not None:
                 self.reported.append(recovered)
             self.workers[1 - number].served_elsewhere(
-                route.name, client.client_id, api, topic, partition
+                self._route(route), client.client_id, api, topic, partition
             )
 
         return AwaitedSuccesses(_routes(self.clock), self.clock, failed, served)
@@ -108,9 +109,10 @@ class _Process:
 
 
 _WORKER = st.integers(0, 1)
+_ROUTE = st.integers(0, 2)
 _STEP = st.one_of(
-    st.tuples(st.just("failed"), _WORKER, _WORKER, st.sampled_from("ab"), _WORKER),
-    st.tuples(st.just("succeeded"), _WORKER, _WORKER, st.sampled_from("ab"), _WORKER),
+    st.tuples(st.just("failed"), _WORKER, _ROUTE, st.sampled_from("ab"), _WORKER),
+    st.tuples(st.just("succeeded"), _WORKER, _ROUTE, st.sampled_from("ab"), _WORKER),
     st.tuples(st.just("moved"), _WORKER, st.integers(1, 2)),
     st.tuples(st.just("wait"), st.floats(0, PATIENCE)),
 )
@@ -142,6 +144,16 @@ def test_of_many_successes_the_first_is_reported() -> None:
     assert [recovered.client_id for recovered in process.reported] == ["a"]
 
 
+def test_a_success_in_another_cluster_is_none_of_this_one() -> None:
+    """All clients of librdkafka have one id by default, and clusters have topics of one name."""
+    process = _Process()
+    process.failed(0, 0, "rdkafka", 0)
+    process.succeeded(0, 2, "rdkafka", 0)
+    process.succeeded(1, 2, "rdkafka", 0)
+    process.succeeded(0, 0, "rdkafka", 0)
+    assert [recovered.route for recovered in process.reported] == ["r1"]
+
+
 def test_a_success_that_nobody_awaits_is_not_told() -> None:
     process = _Process()
     process.failed(0, 0, "b", 1)
@@ -158,13 +170,13 @@ def test_what_was_waited_for_too_long_is_forgotten() -> None:
 
 def test_what_expires_at_the_same_time_is_forgotten_in_short_steps() -> None:
     process = _Process()
-    worker = process.workers[0]
+    worker, route = process.workers[0], process.routes[0]
     for partition in range(3000):
         process.failed(0, 0, "a", partition)
         process.moved(partition, 1)
     process.clock.now += PATIENCE
     while worker.remembered > 1:
-        assert lines_of(lambda: worker.failed_anywhere("b", "Fetch", [("t", 0)])) < 10_000
+        assert lines_of(lambda: worker.failed_anywhere(route, "b", "Fetch", [("t", 0)])) < 10_000
     process.clock.now += PATIENCE
     worker.moved("cluster", [LeaderMove("t", 0, 3)])
     assert worker.remembered == 0
@@ -175,14 +187,14 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("MOST_ERRORS", "MOST_MOVES", "MOST_ARRIVALS"):
         monkeypatch.setattr(awaited, name, 10)
     process = _Process()
-    worker = process.workers[0]
+    worker, route = process.workers[0], process.routes[0]
     for partition in range(50):
-        worker.failed_anywhere("a", "Fetch", [("t", partition)])
+        worker.failed_anywhere(route, "a", "Fetch", [("t", partition)])
         worker.moved("cluster", [LeaderMove("t", partition, 1)])
     assert worker.remembered == 20
     for number in range(50):
         for partition in (48, 49):
-            worker.served_elsewhere("r1", str(number), "Fetch", "t", partition)
+            worker.served_elsewhere(route, str(number), "Fetch", "t", partition)
             assert worker.remembered <= 31
 
 
@@ -191,7 +203,7 @@ def test_a_success_costs_the_same_however_many_routes_there_are() -> None:
         clock = _Clock()
         routes = [*_routes(clock), *(Route(f"more {number}", Mode.ON) for number in range(more))]
         worker = AwaitedSuccesses(routes, clock, lambda *_: None, lambda *_: None)
-        worker.failed_anywhere("a", "Fetch", [("t", 0), ("t", 1)])
+        worker.failed_anywhere(routes[0], "a", "Fetch", [("t", 0), ("t", 1)])
         who = Client(1, "a", "")
         return lines_of(lambda: worker.succeeded(routes[0], who, "Fetch", "t", 0))
 

@@ -124,7 +124,7 @@ class Seat:
             self.routes,
             self._note(self._said),
             lambda: self.crowded,
-            lambda: self.behind,
+            lambda: self.crowded or self.behind,
             LONGEST,
             self.later.append,
             trio.current_time,
@@ -151,6 +151,7 @@ class Seat:
         """Have what was said and told taken; return whether there was anything."""
         while self.side.holds.send_some():
             pass
+        self.side.events.send_some()
         some = bool(self._said or self._told)
         while self._said:
             self._hall.side.take(self.worker, decode(self._said.popleft()))  # type: ignore[arg-type]

@@ -45,6 +45,7 @@ from leader_hints.core.workers.messages import (
     BrokerWanted,
     ClientFailed,
     ClientServed,
+    ErrorsCame,
     HintsDecided,
     IdsLacking,
     IdWithheld,
@@ -57,6 +58,7 @@ from leader_hints.core.workers.messages import (
     TopicsAdded,
     VersionAsked,
 )
+from leader_hints.net.workers import waiting_events
 from leader_hints.net.workers.parent_side import Worker
 from leader_hints.net.workers.traffic_reports import TrafficReports, add
 from tests.core.hold_queues import NODES, failed, learn
@@ -925,6 +927,18 @@ async def test_a_worker_that_begins_awaits_what_others_do() -> None:
     ]
 
 
+async def test_a_worker_gets_no_errors_of_a_cluster_that_no_route_leads_to() -> None:
+    hall = _hall()
+    hall.meet()
+    one = hall.seat(1)
+    hall.exchange()
+    one.side.recovery.failed(one.route, "c", "Fetch", [("t", 0)])
+    hall.exchange()
+    hall.route.broker.view = LeaderView("another", trio.current_time)
+    late = hall.seat(2)
+    assert not any(isinstance(message, ClientFailed) for message in late.pending())
+
+
 async def test_the_view_hears_from_a_worker_that_a_new_leader_serves(
     autojump_clock: MockClock,
 ) -> None:
@@ -970,21 +984,53 @@ async def test_events_say_which_worker_they_come_from() -> None:
     assert hall.events == [(event, 1), (event, 2)]
 
 
-async def test_where_nothing_is_read_what_clients_cause_is_left_out_and_counted() -> None:
+def _seen(number: int) -> ClientSeen:
+    return ClientSeen(route="r", link=number, client_id="", software="x", version="1")
+
+
+async def test_where_nothing_is_read_what_clients_cause_waits_and_too_much_is_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(waiting_events, "_MOST", 3)
     hall = _hall()
     seat = hall.seat(1)
     hall.exchange()
     seat.crowded = True
-    for _ in range(5):
-        seat.side.emit(ClientSeen(route="r", link=1, client_id="", software="x", version="1"))
+    for number in range(5):
+        seat.side.emit(_seen(number))
     seat.side.snoop(seat.route, 9, b"metadata")
-    seat.side.emit(NotUnderstood(route="r", link=3, side="client", reason="x"))
+    not_read = NotUnderstood(route="r", link=3, side="client", reason="x")
+    seat.side.emit(not_read)
     hall.exchange()
-    assert [type(event) for event, _ in hall.events] == [NotUnderstood]
+    assert hall.events == [(not_read, 1)]
     seat.crowded = False
-    seat.side.doubt(seat.route)
+    seat.side.emit(_seen(5))
     hall.exchange()
-    assert hall.lost == 5
+    assert hall.events[1:] == [(_seen(number), 1) for number in range(3)]
+    assert hall.lost == 3
+
+
+async def test_errors_go_before_those_that_get_no_hint(autojump_clock: MockClock) -> None:
+    """They waited behind thousands of those, which come when a broker restarts."""
+    hall, seat = _moved()
+    link = seat.link()
+    hall.exchange()
+    answered = link.answered(ApiKey.FETCH, 11, Failure("t", 0, 6, 0, 0), -1, 0.0)
+    missed = HintMissed(answered=answered, reason=MissReason.REPLICA)
+    seat.behind = True
+    seat.side.holds.emit([missed] * 500)
+    assert seat.side.holds.submit(failed(link, {0: 5}, ApiKey.FETCH)) is None
+    (came,) = seat.waiting
+    assert isinstance(came, ErrorsCame)
+    seat.behind = False
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(seat.side.events.run)
+        await trio.testing.wait_all_tasks_blocked(0.1)
+        nursery.cancel_scope.cancel()
+    hall.exchange()
+    ((_, (hint,)),) = seat.settled
+    assert hint
+    assert [event for event, _ in hall.events if isinstance(event, HintMissed)] == [missed] * 500
 
 
 async def test_where_nothing_is_read_errors_go_on_and_are_counted_as_lost() -> None:

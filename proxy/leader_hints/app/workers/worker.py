@@ -187,6 +187,7 @@ class _Worker:
         turns = self._joining.turns
         start(keep_up, "handshakes", partial(turns.run, self._pump.wake_on_readable))
         start(keep_up, "holds", self._side.holds.run, self._pump.end_held)
+        start(keep_up, "events", self._side.events.run)
         start(keep_up, "tick", partial(tick, self._pump, lambda: None, self._table.routes))
         start(keep_up, "report", self._report_always)
         start(self._look_at_certificates)
@@ -314,6 +315,7 @@ class _Worker:
         await Drain(self._pump, drain.seconds, drain.routes, self._table.joining).run()
         await self._report()
         # Behind all events of the links.
+        await self._side.events.sent()
         self._side.holds.send(said.Drained())
 
     async def _look_at_certificates(self) -> None:

@@ -127,9 +127,9 @@ class Recovery:
         """How many errors, moves and clients that came are remembered."""
         return len(self._errors) + len(self._moves) + self._arrivals
 
-    def awaited_errors(self) -> list[tuple[str, str, str, int]]:
-        """Return client id, API, topic and partition of each error that is remembered."""
-        return [(who, api, topic, number) for _, who, api, topic, number in self._errors]
+    def awaited_errors(self) -> Sequence[tuple[str, str, str, str, int]]:
+        """Return cluster, client id, API, topic and partition of each error that is remembered."""
+        return [*self._errors]
 
     def awaited_moves(self) -> Sequence[tuple[str, str, int]]:
         """Return route, topic and partition of each move that is remembered."""
@@ -154,7 +154,7 @@ class Recovery:
         """Note errors of a response when it comes from the broker, by topic name and partition."""
         if route.name not in self._routes or len(client_id) > _LONGEST_ID:
             return
-        now, cluster = self._clock(), _cluster(route)
+        now, cluster = self._clock(), cluster_of(route)
         for topic, partition in failed:
             key = _Key(cluster, client_id, api, topic, partition)
             error = self._errors.get(key)
@@ -197,7 +197,7 @@ class Recovery:
             self._placements = BrokerState.placements
             self._before = {}
             for route in self._routes.values():
-                self._before.setdefault((_cluster(route), route.broker.node), []).append(route)
+                self._before.setdefault((cluster_of(route), route.broker.node), []).append(route)
         return self._before.get((cluster, node), ())
 
     def succeeded(
@@ -306,9 +306,10 @@ class Recovery:
             route.awaited = bool(self._errors) or self._places[name] > 0
 
 
-def _cluster(route: Route) -> str:
+def cluster_of(route: Route) -> str:
+    """Return the id of the cluster of a route's broker, "" while it is not known."""
     return route.broker.view.cluster_id if route.broker.view is not None else ""
 
 
 def _key(route: Route, client_id: str, api: str, topic: str, partition: int) -> _Key:
-    return _Key(_cluster(route), client_id, api, topic, partition)
+    return _Key(cluster_of(route), client_id, api, topic, partition)

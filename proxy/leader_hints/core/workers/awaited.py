@@ -19,12 +19,14 @@ from leader_hints.core.hints.recovery import (
     MOST_MOVES,
     PATIENCE,
     Client,
+    cluster_of,
 )
 from leader_hints.core.route import Route
 from leader_hints.core.workers.messages import LeaderMove
 
 
 class _Error(NamedTuple):
+    cluster: str
     client_id: str
     api: str
     topic: str
@@ -80,14 +82,16 @@ class AwaitedSuccesses:
     ) -> None:
         """Take errors of a link of this worker."""
         some = tuple(failed)
-        self.failed_anywhere(client_id, api, some)
+        self.failed_anywhere(route, client_id, api, some)
         self._tell_failed(route, client_id, api, some)
 
-    def failed_anywhere(self, client_id: str, api: str, failed: Iterable[tuple[str, int]]) -> None:
+    def failed_anywhere(
+        self, route: Route, client_id: str, api: str, failed: Iterable[tuple[str, int]]
+    ) -> None:
         """Take errors that a client met, at this worker or another one."""
-        now = self._clock()
+        now, cluster = self._clock(), cluster_of(route)
         for topic, partition in failed:
-            error = _Error(client_id, api, topic, partition)
+            error = _Error(cluster, client_id, api, topic, partition)
             self._errors[error] = now
             self._errors.move_to_end(error)
         self._forget_old(now)
@@ -110,21 +114,24 @@ class AwaitedSuccesses:
         self, route: Route, client: Client, api: str, topic: str, partition: int
     ) -> Recovered | None:
         """Take a success of a link of this worker; it is reported if it may be awaited."""
-        if self._is_awaited(route.name, client.client_id, api, topic, partition):
+        if self._is_awaited(route, client.client_id, api, topic, partition):
             self._tell_served(route, client, api, topic, partition)
         return None
 
     def served_elsewhere(
-        self, route: str, client_id: str, api: str, topic: str, partition: int
+        self, route: Route, client_id: str, api: str, topic: str, partition: int
     ) -> None:
         """Take it that another worker has told such a success."""
         self._is_awaited(route, client_id, api, topic, partition)
 
-    def _is_awaited(self, route: str, client_id: str, api: str, topic: str, partition: int) -> bool:
+    def _is_awaited(
+        self, route: Route, client_id: str, api: str, topic: str, partition: int
+    ) -> bool:
         """Whether it may be; from then on it is not, by this client."""
         now = self._clock()
-        failed = self._errors.pop(_Error(client_id, api, topic, partition), None) is not None
-        place = _Place(route, topic, partition)
+        error = _Error(cluster_of(route), client_id, api, topic, partition)
+        failed = self._errors.pop(error, None) is not None
+        place = _Place(route.name, topic, partition)
         if failed:
             # The client may know earlier than the view that this broker leads now, and other
             # clients come for the same reason.

@@ -10,7 +10,7 @@ from itertools import islice
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.unknown_ids import Client
 from leader_hints.core.events import Event, LeaderChange
-from leader_hints.core.hints.recovery import Recovery
+from leader_hints.core.hints.recovery import Recovery, cluster_of
 from leader_hints.core.route import Route
 from leader_hints.core.workers.messages import (
     MOST_ENTRIES,
@@ -116,8 +116,10 @@ class Telling:
                     # No route is of that cluster any more, or its view is another one by now.
                     break
                 yield message
-        for client_id, api, topic, partition in self._recovery.awaited_errors():
-            yield ClientFailed("", client_id, api, ((topic, partition),))
+        of = {cluster_of(route): route.name for route in self._routes}
+        for cluster, client_id, api, topic, partition in self._recovery.awaited_errors():
+            if cluster in of:
+                yield ClientFailed(of[cluster], client_id, api, ((topic, partition),))
         yield from self._awaited_moves()
 
     def take(self, event: Event) -> None:

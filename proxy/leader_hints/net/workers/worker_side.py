@@ -42,6 +42,7 @@ from leader_hints.core.workers.messages import (
 )
 from leader_hints.net.workers.relayed_holds import RelayedHolds
 from leader_hints.net.workers.told_state import ToldState
+from leader_hints.net.workers.waiting_events import WaitingEvents
 
 #: Events of which there may be as many as clients make, and which the journal has.
 _MANY = (ClientSeen, HintMissed, LatencySampled)
@@ -51,7 +52,8 @@ _MOST_PASSED = 4
 
 
 class WorkerSide:
-    """Joins them. ``holds``: see there; ``recovery``: what links report of errors and successes.
+    """Joins them. ``holds``, ``events``: see there; ``recovery``: what links report of errors and
+    successes.
 
     ``routes``: by name. ``send``: to the process that decides; ``crowded``: whether that reads too
     little, so that what can be left out is; ``behind``: whether it has not read all, so that what
@@ -70,12 +72,14 @@ class WorkerSide:
         take_later: Callable[[Iterator[None]], None],
         clock: Clock,
     ) -> None:
+        self._routes = routes
         self._sends = send
         self._crowded = crowded
         self._behind = behind
         self._lost = 0
         #: Metadata responses that were sent, and not read yet.
         self._passed = 0
+        self.events = WaitingEvents(self._send_now, behind, self._lose)
         self.holds = RelayedHolds(self._send, longest, crowded, self._lose)
         self.recovery = AwaitedSuccesses(
             [*routes.values()], clock, self._tell_failed, self._tell_served
@@ -135,8 +139,13 @@ class WorkerSide:
         self._send(IdsDoubted(route.name))
 
     def _send(self, message: FromWorker) -> None:
-        if self._crowded() and self._may_be_left_out(message):
-            return
+        if isinstance(message, Happened) and isinstance(message.event, _MANY):
+            self.events.take(message)
+        # What clients recover from is reported alone, and can be left out.
+        elif not (isinstance(message, ClientFailed | ClientServed) and self._crowded()):
+            self._send_now(message)
+
+    def _send_now(self, message: FromWorker) -> None:
         if self._lost and not self._crowded():
             lost, self._lost = self._lost, 0
             self._sends(EventsLost(lost))
@@ -144,13 +153,6 @@ class WorkerSide:
 
     def _lose(self, events: int) -> None:
         self._lost += events
-
-    def _may_be_left_out(self, message: FromWorker) -> bool:
-        if isinstance(message, Happened) and isinstance(message.event, _MANY):
-            self._lose(1)
-            return True
-        # What clients recover from is reported alone.
-        return isinstance(message, ClientFailed | ClientServed)
 
     def _tell_met(self, route: Route, maxima: Mapping[int, int]) -> None:
         self._send(BrokerMet(route.name, dict(maxima)))
@@ -167,12 +169,12 @@ class WorkerSide:
         self._send(ClientServed(route.name, link, client_id, software, api, topic, partition))
 
     def _failed_elsewhere(self, told: ClientFailed) -> None:
-        self.recovery.failed_anywhere(told.client_id, told.api, told.failed)
+        route = self._routes[told.route]
+        self.recovery.failed_anywhere(route, told.client_id, told.api, told.failed)
 
     def _served_elsewhere(self, told: ClientServed) -> None:
-        self.recovery.served_elsewhere(
-            told.route, told.client_id, told.api, told.topic, told.partition
-        )
+        route = self._routes[told.route]
+        self.recovery.served_elsewhere(route, told.client_id, told.api, told.topic, told.partition)
 
     def _moved(self, told: LeadersCame) -> None:
         self._state.moved(told)
