@@ -11,9 +11,10 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from leader_hints.app.switch_file import SwitchFile
+from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import Event, SwitchNotKept
 from leader_hints.core.mode import Mode
+from leader_hints.errors import ConfigurationError
 from tests.cli.commands import leader_hints
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
@@ -86,6 +87,35 @@ def test_what_is_switched_while_a_new_process_begins_is_not_lost(tmp_path: Path)
             with before.successor(tmp_path / "after") as after:
                 switching.join()
                 assert _modes(after) == ["off"]
+
+
+def test_a_new_process_serves_though_the_file_hangs_when_it_has_taken_over(tmp_path: Path) -> None:
+    """It read the file once more before it listened, and nobody else listened by then."""
+    (port,) = free_ports(1)
+    file = tmp_path / "switch.json"
+    file.write_text(json.dumps({f"127.0.0.1:{port}": "observe"}), encoding="utf-8")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # The new process waits for that broker before it takes over.
+        routes = [(("127.0.0.1", port), silent.getsockname())]
+        before = ProxyProcess(routes, tmp_path / "before")
+        before.environment |= {
+            "LEADER_HINTS_SWITCH_FILE": str(file),
+            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+            "LEADER_HINTS_TOPIC_IDS": "synthesize",
+        }
+
+        def hang() -> None:
+            until(lambda: before.events("takeover_begun"), "the new process begins")
+            file.unlink()
+            os.mkfifo(file)
+
+        hanging = threading.Thread(target=hang)
+        with before:
+            hanging.start()
+            with before.successor(tmp_path / "after") as after:
+                hanging.join()
+                assert _modes(after) == ["observe"]
+                socket.create_connection(("127.0.0.1", port)).close()
 
 
 def test_a_process_that_does_not_take_over_leaves_the_file_alone(tmp_path: Path) -> None:
@@ -208,6 +238,13 @@ def test_a_file_that_cannot_be_written_changes_nothing_else(tmp_path: Path) -> N
         until(lambda: process.events("switch_not_kept"), "it says so")
         assert process.events("switch_not_kept")[0]["reason"] == "no such file or directory"
         assert _modes(process) == ["off"]
+
+
+def test_a_path_that_the_system_refuses_is_refused(tmp_path: Path) -> None:
+    """An error that is none of the settings ended a new process that had just taken over."""
+    folder = tmp_path / ("x" * 300)
+    with pytest.raises(ConfigurationError, match=r"cannot read .*: file name too long$"):
+        read_switch_file(str(folder / "switch.json"))
 
 
 @pytest.mark.parametrize(

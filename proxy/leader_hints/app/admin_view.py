@@ -32,6 +32,8 @@ _LOOK = 10.0
 #: Seconds between two looks that are asked for: any program that reaches the admin server may ask
 #: without a pause, and each look has a connection to each broker that is not known to answer.
 _PAUSE = 0.25
+#: Seconds for the kill switch's file to be read once more, when this process has taken over.
+_TO_READ = 1.0
 
 
 class AdminView:
@@ -166,10 +168,19 @@ class AdminView:
         for route in [*self._parts.table.routes]:
             self._switch(route, self._kept.get(route.name, self._parts.table.mode))
 
-    def restore_again(self) -> None:
-        """Do so once more: that process could be switched until it was replaced."""
-        with contextlib.suppress(ConfigurationError):
-            self._kept = read_switch_file(self._parts.settings.switch_file)
+    async def restore_again(self) -> None:
+        """Do so once more: that process could be switched until it was replaced.
+
+        As it was read before, where it cannot be read now: nobody takes connections meanwhile.
+        """
+        # RuntimeError: the system may refuse a thread.
+        with contextlib.suppress(ConfigurationError, RuntimeError), trio.move_on_after(_TO_READ):
+            self._kept = await trio.to_thread.run_sync(
+                read_switch_file,
+                self._parts.settings.switch_file,
+                abandon_on_cancel=True,
+                limiter=trio.CapacityLimiter(1),
+            )
         self.restore()
 
     def switching_all(self, mode: Mode) -> Iterator[None]:

@@ -219,7 +219,7 @@ class _Process:
         if self._takeover is not None:
             await self._takeover.replace(self._addresses())
         if takes_over:
-            self._admin.restore_again()
+            await self._admin.restore_again()
             await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True

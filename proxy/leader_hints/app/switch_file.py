@@ -95,9 +95,10 @@ def read_switch_file(path: str) -> dict[str, Mode]:
     if not path:
         return {}
     folder = Path(path).parent
-    if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        raise ConfigurationError(f"switch_file: {folder} is no directory that can be written to")
     try:
+        if not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+            reason = f"{folder} is no directory that can be written to"
+            raise ConfigurationError(f"switch_file: {reason}")
         kept = json.loads(Path(path).read_text(encoding="utf-8"))
         return {str(route): Mode(mode) for route, mode in kept.items()}
     except FileNotFoundError:

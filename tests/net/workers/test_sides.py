@@ -619,6 +619,24 @@ async def test_a_cluster_to_which_a_route_comes_back_is_sent_in_short_steps() ->
     assert 5000 <= sent < 10_000
 
 
+async def test_names_of_synthetic_ids_are_looked_up_some_in_each_step() -> None:
+    """Of 100,000 topics 10,000 were looked up in one, beside a list of all: 21 to 23 ms."""
+    hall, other = _hall(), LeaderView("other", trio.current_time)
+    view = hall.route.broker.view
+    assert view is not None
+    hall.route.broker.view = other
+    hall.seat(1)
+    for number in range(8000):
+        view.topics.adopt(f"t{number}", topic_id(number + 1))
+    hall.exchange()
+    hall.route.broker.view = view
+    topics_told = 8000 // (5 * MOST_ENTRIES)
+    for _ in range(topics_told):
+        assert hall.side.send_some()
+    # One message of topics, and the first names.
+    assert lines_of(hall.side.send_some) < 20_000
+
+
 async def test_a_worker_that_begins_withholds_ids_for_no_longer_than_others(
     autojump_clock: MockClock,
 ) -> None:

@@ -85,11 +85,15 @@ class Telling:
         for name in [*islice(self._agreed, _TOLD_AT_ONCE)]:
             self._tell_broker(self._agreed[name])
         for cluster in [*islice(self._untold, 1)]:
-            some = [*islice(self._untold[cluster], _SAID_AT_ONCE)]
-            for message in some:
-                if message is not None:
-                    self.say(message)
-            if len(some) < _SAID_AT_ONCE:
+            left = _SAID_AT_ONCE
+            for message in self._untold[cluster]:
+                if message is None:
+                    break
+                self.say(message)
+                left -= 1
+                if not left:
+                    break
+            else:
                 del self._untold[cluster]
         return bool(self._agreed or self._untold)
 
