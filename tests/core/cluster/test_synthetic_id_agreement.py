@@ -1,5 +1,3 @@
-import pytest
-
 from leader_hints.core.cluster.synthetic_id_agreement import AWAY_SECONDS, SyntheticIdAgreement
 from leader_hints.core.events import TopicIdsOffered, TopicIdsWithheld
 
@@ -51,12 +49,10 @@ def test_a_broker_that_gives_them_and_is_gone_does_not_count() -> None:
     assert not agreement.reached
 
 
-@pytest.mark.parametrize("judged", [True, False])
-def test_a_broker_that_gives_none_counts_until_it_is_gone_for_long(*, judged: bool) -> None:
+def test_a_broker_that_gives_none_counts_until_it_is_gone_for_long() -> None:
     agreement = _agreed()
     nodes = (*_NODES, 4)
-    if judged:
-        agreement.judge(4, "4", "none")
+    agreement.judge(4, "4", "none")
     agreement.review(nodes, _NOW)
     # It restarts, and comes back as it was: ids that clients got meanwhile would be gone again.
     assert agreement.review(_NODES, _NOW + 5) == []
@@ -70,6 +66,13 @@ def test_a_broker_that_gives_none_counts_until_it_is_gone_for_long(*, judged: bo
     assert agreement.is_news("the same", _NOW + 10 + AWAY_SECONDS)
     assert agreement.review(_NODES, _NOW + 10 + AWAY_SECONDS) == [_OFFERED]
     assert not agreement.is_news("the same", _NOW + 11 + AWAY_SECONDS)
+
+
+def test_a_broker_that_joins_and_is_gone_before_it_was_asked_does_not_count() -> None:
+    agreement = _agreed()
+    agreement.review((*_NODES, 4), _NOW)
+    assert not agreement.reached
+    assert agreement.review(_NODES, _NOW + 1) == [_OFFERED]
 
 
 def test_a_broker_that_comes_back_with_them_lacks_nothing() -> None:

@@ -96,7 +96,8 @@ class SyntheticIdAgreement:
         away = {
             node: now if at is None else at
             for node, at in self._lacking.items()
-            if node not in nodes and not self._is_over(at, now)
+            # One that was never asked may give them, as most that join do.
+            if node not in nodes and node in self._gives and not self._is_over(at, now)
         }
         self._lacking = {**away, **lacking}
         self.reached = bool(nodes) and not self._lacking
