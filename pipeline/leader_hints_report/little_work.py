@@ -7,13 +7,13 @@ import os
 from pathlib import Path
 from typing import Final
 
-#: Bytes of a local journal, compressed or not, and of stored events and tables. A million events
-#: have 350 million bytes as JSON, and 10 million as they are stored.
+#: Bytes of a local journal, and of stored events and tables. A million events have 350 million
+#: bytes as JSON, and 10 million as they are stored.
 MOST_JOURNAL: Final = 350_000_000
 MOST_STORED: Final = 10_000_000
 _FILE: Final = "file:"
 _COMPRESSED: Final = (".gz", ".zst", ".bz2")
-#: How many times as long lines are as they are compressed, at least about.
+#: How many times as long lines are as they are compressed, about.
 _RATIO: Final = 10
 
 
