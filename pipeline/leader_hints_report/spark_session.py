@@ -37,8 +37,7 @@ _DEFAULTS: Final = {
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.ui.showConsoleProgress": str(sys.stderr.isatty()).lower(),
 }
-#: Where Spark runs on one machine. Nobody else should be able to reach the driver, and nobody waits
-#: for it, so the collector is the one that takes the least time in all.
+#: Where Spark runs on one machine. Nobody else should be able to reach the driver.
 _LOCAL_DEFAULTS: Final = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
@@ -46,15 +45,12 @@ _LOCAL_DEFAULTS: Final = {
     "spark.driver.memory": "4g",
     # Else a job lists more than 32 folders, by a task for each: that is for clusters.
     "spark.sql.sources.parallelPartitionDiscovery.threshold": "10000",
-    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",
 }
-#: The same for little work, most of which would be the optimizing compiler's. Without that one Java
-#: has room for a fifth of the code unless told otherwise.
-_LITTLE_WORK: Final = {
-    "spark.driver.extraJavaOptions": (
-        "-XX:+UseParallelGC -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
-    ),
-}
+#: Of Java there. Nobody waits for it, so the collector is the one that takes the least time in all.
+_COLLECTOR: Final = "-XX:+UseParallelGC"
+#: For little work, most of which would be the optimizing compiler's. Without that one Java has room
+#: for a fifth of the code unless told otherwise.
+_LITTLE_WORK: Final = f"{_COLLECTOR} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
 #: Java's classes that plans are built with, by the names that PySpark asks for them.
 _BUILD_PLANS: Final = ("functions", "org.apache.spark.sql.functions", "PythonUtils")
 #: local, local[N] or local[N,FAILURES]
@@ -221,5 +217,8 @@ def _of_one_machine(master: str, *, little: bool) -> dict[str, str]:
         return {}
     given = local[1] or "1"
     cores = (os.cpu_count() or 1) if given == "*" else int(given)
-    chosen = {**_LOCAL_DEFAULTS, **(_LITTLE_WORK if little else {})}
-    return {**chosen, "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores)}
+    return {
+        **_LOCAL_DEFAULTS,
+        "spark.driver.extraJavaOptions": _LITTLE_WORK if little else _COLLECTOR,
+        "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores),
+    }

@@ -1,10 +1,12 @@
 """What the kill switch keeps over a restart, if it is to."""
 
+import contextlib
 import json
 import os
 import signal
 import socket
 import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -65,28 +67,41 @@ def test_a_route_that_cannot_be_switched_is_not_kept(tmp_path: Path) -> None:
     assert json.loads(file.read_text(encoding="utf-8")) == {second: "observe"}
 
 
-def test_what_is_switched_while_a_new_process_begins_is_not_lost(tmp_path: Path) -> None:
-    (port,) = free_ports(1)
+@contextlib.contextmanager
+def _replaced(
+    folder: Path, file: Path, port: int, meanwhile: Callable[[ProxyProcess], None]
+) -> Iterator[ProxyProcess]:
+    """Yield a new process that has taken over; ``meanwhile``: done as it begins."""
     with socket.create_server(("127.0.0.1", 0)) as silent:
         # The new process waits for that broker before it takes over.
         routes = [(("127.0.0.1", port), silent.getsockname())]
-        before = ProxyProcess(routes, tmp_path / "before")
+        before = ProxyProcess(routes, folder / "before")
         before.environment |= {
-            "LEADER_HINTS_SWITCH_FILE": str(tmp_path / "switch.json"),
-            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+            "LEADER_HINTS_SWITCH_FILE": str(file),
+            "LEADER_HINTS_TAKEOVER": str(folder / "takeover"),
             "LEADER_HINTS_TOPIC_IDS": "synthesize",
         }
 
-        def switch() -> None:
+        def work() -> None:
             until(lambda: before.events("takeover_begun"), "the new process begins")
-            before.switch_hints(f"127.0.0.1:{port}", "off")
+            meanwhile(before)
 
-        switching = threading.Thread(target=switch)
+        working = threading.Thread(target=work)
         with before:
-            switching.start()
-            with before.successor(tmp_path / "after") as after:
-                switching.join()
-                assert _modes(after) == ["off"]
+            working.start()
+            with before.successor(folder / "after") as after:
+                working.join()
+                yield after
+
+
+def test_what_is_switched_while_a_new_process_begins_is_not_lost(tmp_path: Path) -> None:
+    (port,) = free_ports(1)
+
+    def switch(before: ProxyProcess) -> None:
+        before.switch_hints(f"127.0.0.1:{port}", "off")
+
+    with _replaced(tmp_path, tmp_path / "switch.json", port, switch) as after:
+        assert _modes(after) == ["off"]
 
 
 def test_a_new_process_serves_though_the_file_hangs_when_it_has_taken_over(tmp_path: Path) -> None:
@@ -94,28 +109,14 @@ def test_a_new_process_serves_though_the_file_hangs_when_it_has_taken_over(tmp_p
     (port,) = free_ports(1)
     file = tmp_path / "switch.json"
     file.write_text(json.dumps({f"127.0.0.1:{port}": "observe"}), encoding="utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        # The new process waits for that broker before it takes over.
-        routes = [(("127.0.0.1", port), silent.getsockname())]
-        before = ProxyProcess(routes, tmp_path / "before")
-        before.environment |= {
-            "LEADER_HINTS_SWITCH_FILE": str(file),
-            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
-            "LEADER_HINTS_TOPIC_IDS": "synthesize",
-        }
 
-        def hang() -> None:
-            until(lambda: before.events("takeover_begun"), "the new process begins")
-            file.unlink()
-            os.mkfifo(file)
+    def hang(_: ProxyProcess) -> None:
+        file.unlink()
+        os.mkfifo(file)
 
-        hanging = threading.Thread(target=hang)
-        with before:
-            hanging.start()
-            with before.successor(tmp_path / "after") as after:
-                hanging.join()
-                assert _modes(after) == ["observe"]
-                socket.create_connection(("127.0.0.1", port)).close()
+    with _replaced(tmp_path, file, port, hang) as after:
+        assert _modes(after) == ["observe"]
+        socket.create_connection(("127.0.0.1", port)).close()
 
 
 def test_a_process_that_does_not_take_over_leaves_the_file_alone(tmp_path: Path) -> None:
