@@ -91,7 +91,8 @@ class LinkTopicIds:
         self.lacking += ids
         view = self._route.broker.known
         unknown, hides = view.unknown_ids, view.hidden.some(self._route.name)
-        for topic_id in ids if self.by_ids else ():
+        # Once for a link, which ends then: a request may be under way for long, and others come.
+        for topic_id in ids if self.by_ids and not self._unnameable else ():
             if unknown.unnameable(topic_id, hides=hides):
                 # One is remembered of a client, and all processes get each.
                 unknown.withhold(self._client.known_as, topic_id)
