@@ -18,6 +18,37 @@ class _ManyRoutes:
         return [CertificatesReloaded(route=route, group="client_tls") for route in routes]
 
 
+class _SlowOnce:
+    """Its first look takes long."""
+
+    def __init__(self) -> None:
+        self.looks: list[str] = []
+
+    async def reload(self, *, all_of_them: bool) -> list[Event]:
+        first = not self.looks
+        self.looks.append("begins")
+        await trio.sleep(30 if first else 0)
+        self.looks.append("all" if all_of_them else "changed")
+        return []
+
+
+async def test_a_look_waits_for_the_one_before(autojump_clock: MockClock) -> None:
+    """An older one that a slow disk had kept brought the former certificate back."""
+    security = _SlowOnce()
+    failed: list[str] = []
+    watch = CertificateWatch(
+        cast(Security, security), lambda event: None, lambda task, error: failed.append(task)
+    )
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(watch.run)
+        await trio.sleep(11)
+        watch.renew()
+        await trio.sleep(40)
+        nursery.cancel_scope.cancel()
+    assert security.looks[:4] == ["begins", "changed", "begins", "all"]
+    assert not failed
+
+
 async def test_what_came_of_many_routes_is_reported_some_at_a_time(
     autojump_clock: MockClock,
 ) -> None:
@@ -26,7 +57,7 @@ async def test_what_came_of_many_routes_is_reported_some_at_a_time(
     at_each_turn: list[int] = []
     observers = Observers()
     observers.add(emitted.append)
-    watch = CertificateWatch(cast(Security, _ManyRoutes()), observers)
+    watch = CertificateWatch(cast(Security, _ManyRoutes()), observers.emit, observers.task_failed)
 
     async def look_on() -> None:
         while True:

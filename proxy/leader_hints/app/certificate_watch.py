@@ -3,12 +3,12 @@
 Tested in ``tests/net/tls/test_tls.py``.
 """
 
+from collections.abc import Callable
 from typing import Final
 
 import trio
 
-from leader_hints.app.observers import Observers
-from leader_hints.core.events import CertificatesReloaded, FilesReloaded
+from leader_hints.core.events import CertificatesReloaded, Event, FilesReloaded
 from leader_hints.net.tls.route_security import LOOK_SECONDS, Security
 
 #: Events of one step: there may be hundreds of routes.
@@ -16,11 +16,22 @@ _EMITTED_AT_ONCE: Final = 20
 
 
 class CertificateWatch:
-    """Watches the TLS files of all routes."""
+    """Watches the TLS files of all routes.
 
-    def __init__(self, security: Security, observers: Observers) -> None:
+    ``emit`` takes what came of each look, ``failed`` the name of the task and a defect that ended
+    one. One look follows the other: an older one that a slow disk has kept must not have the last
+    word.
+    """
+
+    def __init__(
+        self,
+        security: Security,
+        emit: Callable[[Event], None],
+        failed: Callable[[str, Exception], None],
+    ) -> None:
         self._security = security
-        self._observers = observers
+        self._emit = emit
+        self._failed = failed
         #: Set when all files are to be read again.
         self._renewal = trio.Event()
 
@@ -40,12 +51,12 @@ class CertificateWatch:
         try:
             events = await self._security.reload(all_of_them=all_of_them)
         except Exception as error:
-            self._observers.task_failed("certificates", error)
+            self._failed("certificates", error)
             return
         for number, event in enumerate(events, 1):
-            self._observers.emit(event)
+            self._emit(event)
             if number % _EMITTED_AT_ONCE == 0:
                 await trio.lowlevel.checkpoint()
         if all_of_them:
             used = sum(isinstance(event, CertificatesReloaded) for event in events)
-            self._observers.emit(FilesReloaded(tls=used, refused=len(events) - used))
+            self._emit(FilesReloaded(tls=used, refused=len(events) - used))

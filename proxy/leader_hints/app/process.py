@@ -185,7 +185,9 @@ class _Process:
         self._source = source
         self._parts = Parts(settings, source)
         self._admin = AdminView(self._parts)
-        self.certificates = CertificateWatch(self._parts.security, self._parts.observers)
+        self.certificates = CertificateWatch(
+            self._parts.security, self._parts.observers.emit, self._parts.observers.task_failed
+        )
         self._reload = SettingsReload(settings, again, self._apply, self._parts.observers.emit)
         self._takeover = self._make_takeover()
         replaced = None if self._takeover is None else self._takeover.replaced

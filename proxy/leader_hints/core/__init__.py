@@ -7,6 +7,7 @@ Bugs about routes, modes, limits on clients and descriptors are in this folder i
 - destination: where the address leads that a broker advertises, as far as that is proved.
 - admission: whether one more client is let in; descriptors: for how many connections they last.
 - events: what happened, as data; clock: where the time comes from.
+- partition_bits: sets of a topic's partitions.
 
 Its folders: link (bytes of one connection), responses (what becomes of each), versions (what is
 offered and sent), hints (which hint an error gets, and when), cluster (what is known of leaders and

@@ -1,6 +1,7 @@
 """One worker, in a thread of its own, and what it says and hears."""
 
 import errno
+import signal
 import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
@@ -21,10 +22,13 @@ from leader_hints.core.workers.messages import (
     ReportAsked,
     WorkerReady,
 )
+from leader_hints.errors import ConfigurationError
 from leader_hints.net.clients.reset import RESETS
 from leader_hints.net.pump import turns
 from leader_hints.net.pump.pump import Pump
+from leader_hints.net.workers import worker_pool
 from leader_hints.net.workers.channel import Channel
+from leader_hints.net.workers.worker_pool import FILES_REFUSED
 from tests.app.test_process import _settings
 from tests.net import messages
 from tests.net.rig import socket_pair
@@ -110,6 +114,25 @@ class _Worker:
         self._sockets.append(broker := self.parent.give(BrokerReached(link)))
         await self.parent.hears(LinkBegan(link))
         return broker
+
+
+def test_a_worker_that_begins_while_a_tls_file_is_broken_ends_without_a_traceback(
+    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """That went to the log at each try, as of a defect. It is an operator's file."""
+
+    async def serve(_: socket.socket) -> None:
+        async with trio.open_nursery():
+            raise ConfigurationError("route r: client_tls: certificate /c.pem: no such PEM in it")
+
+    monkeypatch.setattr(worker, "serve", serve)
+    monkeypatch.setattr(signal, "signal", lambda *_: None)
+    near, far = socket.socketpair()
+    with near, pytest.raises(SystemExit) as ended:
+        worker.run(far.detach())
+    assert ended.value.code == FILES_REFUSED
+    assert worker_pool._reason(FILES_REFUSED) == "its TLS files cannot be used"
+    assert capfd.readouterr().err == ""
 
 
 async def test_a_turn_of_the_pump_ends_when_a_message_comes(

@@ -156,6 +156,18 @@ def test_one_that_may_lead_a_former_topic_is_to_be_asked_for_its_metadata() -> N
     assert (len(learnt.moves), learnt.doubted) == (1, {})
 
 
+def test_an_epoch_that_one_says_is_over_who_may_lead_a_former_topic_is_not() -> None:
+    """Its epochs are higher for ever: no broker was asked at the next one of the present topic."""
+    cluster = Cluster(LeaderView("k"))
+    for node in (1, 2):
+        cluster.view.learn(TopicMetadata(0, "t", topic_id(1), (Led(0, 1, 5),)), node)
+    over = ({_T0: 6}, {_T0: ErrorCode.FENCED_LEADER_EPOCH})
+    assert not cluster.learn_leadership(3, *over).epoch_over
+    assert cluster.candidates.epoch(_T0, 6) == 6
+    assert cluster.learn_leadership(2, *over).epoch_over
+    assert cluster.candidates.epoch(_T0, 6) == 7
+
+
 def test_in_doubt_an_answer_is_not_about_the_epoch_of_the_view() -> None:
     cluster = _cluster((1, 5), (1, 5))
     cluster.view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 2, 1), Led(1, 1, 5))), 3)

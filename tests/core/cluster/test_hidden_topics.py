@@ -121,6 +121,22 @@ def test_no_more_names_are_remembered_than_a_bound(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("leader_hints.core.cluster.hidden_topics._MOST", 2)
     view = view_of()
     for name in ("a", "b", "c", "b"):
+        view.learn(answer({0: (1, 5)}, name=name), 1)
         for route in ("r", "s"):
             view.hidden.take(answer({}, name=name, error=_HIDDEN), route)
-    assert [*view.hidden.names("r")] == [*view.hidden.names("s")] == ["a", "b"]
+    assert {*view.hidden.names("r")} == {*view.hidden.names("s")} == {"a", "b"}
+
+
+def test_names_of_topics_that_were_deleted_make_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Brokers say of them that they are hidden: after 10,000 no other topic was ever noted."""
+    monkeypatch.setattr("leader_hints.core.cluster.hidden_topics._MOST", 2)
+    view = view_of({0: (1, 5)})
+    told: list[str] = []
+    view.hidden.changed = told.append
+    for name in ("t", "a", "b", "c"):
+        view.hidden.take(answer({}, name=name, error=_HIDDEN), "r")
+    assert [*view.hidden.names("r")] == ["t", "c"]
+    assert told == ["r"]
+    for name in ("t", "c"):
+        view.hidden.take(answer({}, name=name), "r")
+    assert not view.hidden

@@ -80,26 +80,39 @@ async def test_connections_of_many_listeners_begin_some_in_each_round() -> None:
         await client.aclose()
 
 
-async def test_a_connection_that_waits_to_begin_is_reset_at_the_processes_end() -> None:
+@pytest.mark.parametrize("ends", [False, True], ids=["another listens on", "the process ends"])
+async def test_a_connection_that_waits_to_begin_is_served_or_reset(*, ends: bool) -> None:
+    """Another process listens on: it cannot have what was taken here. Each listener but the first
+    five reset one at a takeover."""
     beginnings = Beginnings()
     (listener,), bound = await open_listeners(Address("127.0.0.1", 0))
     address = Address.parse(bound)
     client = await trio.open_tcp_stream(address.host, address.port)
-    assert all(beginnings.may_begin(object()) for _ in range(5))
+    others = [object() for _ in range(5)]
+    assert all(map(beginnings.may_begin, others))
+    listens = trio.CancelScope()
+
+    async def greet(stream: trio.SocketStream) -> None:
+        await stream.send_all(b"hello")
+
+    async def accept(nursery: trio.Nursery) -> None:
+        with listens:
+            await listening.accept(listener, greet, nursery, Rig().pump, _nothing, beginnings)
+
     async with client, trio.open_nursery() as nursery:
-        nursery.start_soon(
-            listening.accept, listener, _never, nursery, Rig().pump, _nothing, beginnings
-        )
+        nursery.start_soon(accept, nursery)
         await trio.testing.wait_all_tasks_blocked()
-        nursery.cancel_scope.cancel()
-        with trio.CancelScope(shield=True), pytest.raises(trio.BrokenResourceError):
-            with trio.fail_after(10):
-                await client.receive_some()
+        (nursery.cancel_scope if ends else listens).cancel()
+        await trio.testing.wait_all_tasks_blocked() if not ends else None
+        for other in others:
+            beginnings.begun(other)
+        with trio.CancelScope(shield=True), trio.fail_after(10):
+            if ends:
+                with pytest.raises(trio.BrokenResourceError):
+                    await client.receive_some()
+            else:
+                assert await client.receive_some() == b"hello"
 
 
 def _nothing(event: Event) -> None:
     """Take no note of an event."""
-
-
-async def _never(stream: trio.SocketStream) -> None:
-    raise AssertionError("it has begun")

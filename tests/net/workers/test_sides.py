@@ -9,6 +9,7 @@ from trio.testing import MockClock
 
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Failure, LeaderHint, Scanned
+from leader_hints.apis.metadata import ZERO_ID, Led, TopicMetadata
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.unknown_ids import MOST_IDS
@@ -55,6 +56,7 @@ from leader_hints.core.workers.messages import (
     LoadReported,
     ModeSet,
     ReportAsked,
+    TopicRecreated,
     TopicsAdded,
     VersionAsked,
 )
@@ -297,6 +299,27 @@ async def test_a_topic_that_is_forgotten_or_recreated_is_so_everywhere() -> None
     assert view.topics.name(topic_id(1)) is None
     assert view.topics.name(topic_id(2)) == "t"
     assert view.topics.forgotten > before
+
+
+async def test_that_a_topic_of_many_partitions_was_recreated_is_sent_once() -> None:
+    """There was a message for each of its partitions, to each worker, in one step."""
+    hall = _hall()
+    hall.meet()
+    former = dict.fromkeys(range(30), (1, 9))
+    learn(hall.route, former)
+    seat = hall.seat(1)
+    hall.exchange()
+    view = hall.route.broker.view
+    assert view is not None
+    recreated = TopicMetadata(0, "t", ZERO_ID, tuple(Led(number, 2, 0) for number in former))
+    for _ in range(2):
+        for moved in view.learn(recreated, 1, poll=True):
+            hall.emit(moved, 0)
+    hall.side.telling.flush()
+    sent = [message for message in seat.pending() if not isinstance(message, BrokerKnown)]
+    assert [type(message) for message in sent] == [TopicRecreated, LeadersCame]
+    assert isinstance(sent[1], LeadersCame)
+    assert len(sent[1].moves) == 30
 
 
 async def test_a_lost_connection_leaves_the_former_plan() -> None:
@@ -612,7 +635,7 @@ async def test_a_cluster_to_which_a_route_comes_back_is_sent_in_short_steps() ->
 
     assert lines_of(lambda: meet(view)) < 2000
     # It goes back and forth before all is sent, and nothing waits twice.
-    hall.side.send_some()
+    hall.side.telling.flush()
     for met in (other, view) * 10:
         meet(met)
     assert most_lines(iter(hall.side.send_some, False)) < 100_000

@@ -2,6 +2,7 @@
 
 import signal
 import socket
+import sys
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from functools import partial
@@ -11,6 +12,7 @@ import structlog
 import trio
 
 from leader_hints.address import Address
+from leader_hints.app.certificate_watch import CertificateWatch
 from leader_hints.app.drain import Drain
 from leader_hints.app.joining import Joining
 from leader_hints.app.observers import Observers
@@ -25,17 +27,18 @@ from leader_hints.core.route import Route
 from leader_hints.core.workers import messages as said
 from leader_hints.core.workers.messages import Begin, FromWorker, Message, ToWorker
 from leader_hints.core.workers.shares import share
-from leader_hints.errors import BrokerError
+from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.brokers.own_connections import Made
 from leader_hints.net.clients.reset import end_when_closed, turn_away
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.pump.poller import KeepingPoller, make_poller
 from leader_hints.net.pump.pump import Pump
 from leader_hints.net.time_slices import TimeSlices
-from leader_hints.net.tls.route_security import LOOK_SECONDS, Security
+from leader_hints.net.tls.route_security import Security
 from leader_hints.net.watchdog import Watchdog
 from leader_hints.net.workers.channel import Channel
 from leader_hints.net.workers.traffic_reports import TrafficReports
+from leader_hints.net.workers.worker_pool import FILES_REFUSED
 from leader_hints.net.workers.worker_side import WorkerSide
 from leader_hints.observe.event_log import EventLog
 from leader_hints.observe.logs import configure_logs
@@ -58,7 +61,14 @@ def run(descriptor: int) -> None:
     for number in _SIGNALS:
         # A service manager sends them to all processes. The other one says what follows.
         signal.signal(number, signal.SIG_IGN)
-    trio.run(serve, socket.socket(fileno=descriptor), strict_exception_groups=True)
+    refused = False
+    try:
+        trio.run(serve, socket.socket(fileno=descriptor), strict_exception_groups=True)
+    except* ConfigurationError:
+        # Of a TLS file that was replaced by a broken one: the other process says which.
+        refused = True
+    if refused:
+        sys.exit(FILES_REFUSED)
 
 
 async def serve(sock: socket.socket) -> None:
@@ -114,6 +124,10 @@ class _Worker:
         self._observers = Observers(side.emit)
         self._observers.add(side.emit)
         self._security = Security(settings.routes, settings.greeting_timeout)
+        # The other process reads the same files, and reports what comes of it.
+        self._certificates = CertificateWatch(
+            self._security, lambda event: None, self._observers.task_failed
+        )
         poller = KeepingPoller(make_poller()) if self._security.decrypts else None
         total = share(limits.process_buffer_bytes, workers, limits.link_buffer_bytes)
         self._budget = Budget(limits.link_buffer_bytes, total)
@@ -190,7 +204,7 @@ class _Worker:
         start(keep_up, "events", self._side.events.run)
         start(keep_up, "tick", partial(tick, self._pump, lambda: None, self._table.routes))
         start(keep_up, "report", self._report_always)
-        start(self._look_at_certificates)
+        start(self._certificates.run)
         allowed = connections_within(raise_descriptors())
         tune_garbage()
         self._send(said.WorkerReady(allowed))
@@ -221,7 +235,7 @@ class _Worker:
                 self._asked = message.number
                 self._is_asked.set()
             case said.RenewCertificates():
-                self._nursery.start_soon(self._reload_certificates)
+                self._certificates.renew()
             case said.Drain():
                 self._nursery.start_soon(self._drain, message)
 
@@ -317,18 +331,6 @@ class _Worker:
         # Behind all events of the links.
         await self._side.events.sent()
         self._side.holds.send(said.Drained())
-
-    async def _look_at_certificates(self) -> None:
-        while True:
-            await trio.sleep(LOOK_SECONDS)
-            await self._reload_certificates(all_of_them=False)
-
-    async def _reload_certificates(self, *, all_of_them: bool = True) -> None:
-        try:
-            # The other process reads the same files, and reports what comes of it.
-            await self._security.reload(all_of_them=all_of_them)
-        except Exception as error:
-            self._observers.task_failed("certificates", error)
 
 
 class _Wanted:

@@ -1,6 +1,7 @@
 """Topics that brokers hide from the proxy's own principals (ACLs)."""
 
 from collections.abc import Callable, Collection, Iterator, Set
+from itertools import islice
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -10,6 +11,8 @@ from leader_hints.core.cluster.topic_changes import TopicChanges
 
 #: Names that are remembered.
 _MOST = 10_000
+#: Of these, how many are looked at for one that makes room.
+_LOOKED_AT = 10
 _NO_ROUTES: frozenset[str] = frozenset()
 
 
@@ -102,11 +105,16 @@ class HiddenTopics:
         if hidden == self.hides(route, name):
             return
         if hidden:
+            spent = None
             if name not in self._names and len(self._names) >= _MOST:
-                return
+                spent = self._oldest_unknown()
+                if spent is None:
+                    return
             routes = self._names.get(name, _NO_ROUTES)
             self._names[name] = self._topics.group(routes | {route})
             self._count(route, 1)
+            for of in self._names.pop(spent) if spent is not None else ():
+                self._count(of, -1)
         else:
             self._show(name, route)
             self._count(route, -1)
@@ -136,6 +144,18 @@ class HiddenTopics:
             self._asked.add(route)
         if some:
             self._counts[route] = 1
+
+    def _oldest_unknown(self) -> str | None:
+        """Return a name whose topic is not known any more, of the oldest ones.
+
+        Brokers say of a deleted topic that it is hidden, as long as its ACL stays.
+        """
+        for name in [*islice(self._names, _LOOKED_AT)]:
+            if self._topics.get(name) is None:
+                return name
+            # Behind all others, so that the next ones are looked at another time.
+            self._names[name] = self._names.pop(name)
+        return None
 
     def _show(self, name: str, route: str) -> None:
         left = self._names[name] - {route}

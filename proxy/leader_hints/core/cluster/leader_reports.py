@@ -15,7 +15,7 @@ that no broker can lag, and no broker reports the known epoch, the cluster's met
 from a backup.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
@@ -26,6 +26,7 @@ from leader_hints.core.cluster.leader_moves import LeaderMoves
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import UNKNOWN, TopicLeaders
 from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
+from leader_hints.core.partition_bits import PartitionBits
 
 #: Seconds for which no broker lags that answers.
 _LAG = 30.0
@@ -152,8 +153,8 @@ class LeaderReports:
         self,
         topic: TopicLeaders,
         answer: TopicMetadata,
-        before: Container[int],
-        contradicted: set[int],
+        before: PartitionBits,
+        contradicted: PartitionBits,
         *,
         poll: bool,
     ) -> Iterator[None]:

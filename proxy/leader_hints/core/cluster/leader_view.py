@@ -23,6 +23,7 @@ from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderChange
+from leader_hints.core.partition_bits import PartitionBits
 
 #: How far the number of a partition may lie beyond how many an answer has. Partitions are numbered
 #: without gaps; larger gaps in a broker's answer are not plausible, and must not make the arrays
@@ -36,6 +37,7 @@ _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
 #: Partitions of a forgotten topic of which one step drops what was noted: it may have 100,000.
 _DROPPED_AT_ONCE = 1000
+_NONE = PartitionBits()
 
 
 class LeaderView:
@@ -211,8 +213,8 @@ class LeaderView:
         topic.absent = NO_ROUTES
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderChange] = []
-        contradicted: set[int] = set()
-        before = topic.contradicted.get(broker.poller, set()) if poll else set()
+        contradicted = PartitionBits()
+        before = topic.contradicted.get(broker.poller, _NONE) if poll else _NONE
         settles = self.metadata_brokers.awaited > 0
         for number, led in enumerate(answer.partitions, 1):
             if number % LEARNT_AT_ONCE == 0:
@@ -332,6 +334,11 @@ class LeaderView:
         leader = self.leader(topic, partition)
         if leader is not None and leader.node == node:
             self._moves.served((self.topics.key(topic), partition))
+
+    def may_mean_former(self, name: str, node: int) -> bool:
+        """Whether a node that is asked about a topic by name may answer of a former one."""
+        topic = self.topics.get(name)
+        return topic is not None and self._may_lead_former(topic, node)
 
     def _may_lead_former(self, topic: TopicLeaders, node: int) -> bool:
         """Whether a node may lead a former topic of the name, at an epoch that never ends here.

@@ -7,6 +7,7 @@ from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led
 from leader_hints.core.cluster.doubts import Doubts, Reporter, Source
 from leader_hints.core.cluster.leader import Leader
+from leader_hints.core.partition_bits import PartitionBits
 from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
 
 #: No epoch is known; no leader is known, or there is none.
@@ -77,7 +78,7 @@ class TopicLeaders:
         self.elsewhere: set[Reporter] = set()
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: dict[Reporter, set[int]] = {}
+        self.contradicted: dict[Reporter, PartitionBits] = {}
         self.behind: dict[int, dict[Reporter, float]] = {}
         self.seen = NO_ROUTES
         self.absent = NO_ROUTES
@@ -149,7 +150,7 @@ class TopicLeaders:
             self.epochs.pop()
         return before - len(self.epochs)
 
-    def contradicts(self, source: Source, partitions: set[int]) -> None:
+    def contradicts(self, source: Source, partitions: PartitionBits) -> None:
         """Note which partitions the last poll of a broker contradicts."""
         self.contradicted.pop(source.poller, None)
         if partitions:

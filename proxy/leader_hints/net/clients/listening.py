@@ -97,7 +97,8 @@ async def accept(
 ) -> None:
     """Take connections until cancelled, each served in ``nursery``; then close the listener.
 
-    ``beginnings``: of all listeners.
+    ``beginnings``: of all listeners. A connection that was taken is served also if that is
+    cancelled while it waits for its turn, as where another process goes on to listen.
 
     Whatever keeps the system from giving a connection ends nothing, and those that come wait: it
     may be short of descriptors, memory or watches of epoll (ENOSPC), a firewall may refuse
@@ -140,11 +141,9 @@ async def _accept_until_one_must_wait(
 
 
 async def _wait_for_turn(stream: trio.SocketStream, beginnings: Beginnings) -> None:
-    try:
+    # For some rounds of the event loop: each connection that begins has others begin in the next.
+    with trio.CancelScope(shield=True):
         await beginnings.wait(stream)
-    except BaseException:
-        await turn_away(stream)
-        raise
 
 
 async def _handle(

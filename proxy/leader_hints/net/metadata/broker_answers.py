@@ -279,7 +279,9 @@ class BrokerAnswers:
                     self._report(moves)
                     yield
                 names.add(topic.name)
-                hidden = topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
+                # A deleted topic is hidden, too, as long as its ACL stays.
+                known = view.topics.get(topic.name) is not None
+                hidden = known and topic.error == ErrorCode.TOPIC_AUTHORIZATION_FAILED
                 key = view.topics.key(topic.name)
                 if view.metadata_brokers.hides(poller.reporter, key, hidden=hidden):
                     view.changes.add(view.topics.aliases(topic.name))

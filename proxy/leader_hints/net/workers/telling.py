@@ -55,6 +55,8 @@ class Telling:
         self._added: list[tuple[str, bytes]] = []
         self._moves: list[LeaderMove] = []
         self._of = ""
+        #: Clusters of which a topic was found to be recreated: each of its partitions is.
+        self._recreated: dict[str, None] = {}
         #: Routes whose ``ids_everywhere`` is still to be sent: all of a cluster have it changed.
         self._agreed: dict[str, Route] = {}
         #: By cluster what is still to be sent of its view. There may be 100,000 topics: routes come
@@ -71,8 +73,11 @@ class Telling:
 
         What else is sent goes behind it: before a hint leads a client to a leader, all know of it.
         """
+        recreated, self._recreated = self._recreated, {}
         added, self._added = tuple(self._added), []
         moves, self._moves = tuple(self._moves), []
+        for cluster in recreated:
+            self._to_all(TopicRecreated(cluster))
         if added:
             self._to_all(TopicsAdded(self._of, added))
         if moves:
@@ -165,12 +170,21 @@ class Telling:
         self._gather(view.cluster_id, self._added)
         self._added.append((name, topic_id))
 
+    def recreated(self, view: LeaderView) -> None:
+        """Tell that a topic was recreated, ahead of the moves that come with that."""
+        self._wait()
+        self._recreated[view.cluster_id] = None
+
     def _gather(self, cluster: str, with_others: Sequence[object]) -> None:
         """Have one more of a cluster told by the next :meth:`flush`."""
         if self._of != cluster or len(with_others) >= MOST_ENTRIES:
             self.flush()
             self._of = cluster
-        if not self._added and not self._moves:
+        self._wait()
+
+    def _wait(self) -> None:
+        """Have the next :meth:`flush` come, unless it is to come already."""
+        if not (self._added or self._moves or self._recreated):
             self.waits()
 
     def _awaited_moves(self) -> Iterator[ToWorker]:
@@ -236,7 +250,7 @@ class _Follower:
         self._telling.say(TopicForgotten(self._view.cluster_id, name))
 
     def recreated(self) -> None:
-        self._telling.say(TopicRecreated(self._view.cluster_id))
+        self._telling.recreated(self._view)
 
     def synthesized(self, name: str) -> None:
         self._telling.say(NameSynthesized(self._view.cluster_id, name))

@@ -34,6 +34,8 @@ _MOST_QUEUED: Final = 1 << 26
 _LOOK: Final = 5.0
 _SILENT: Final = 12
 _NOT_BEGUN: Final = 24
+#: The exit code of a worker that began while a TLS file was broken.
+FILES_REFUSED: Final = 3
 #: Seconds for a worker to end by itself once its channel has.
 _TO_END: Final = 2.0
 
@@ -163,6 +165,8 @@ async def _end(process: trio.Process, *, at_once: bool) -> None:
 
 
 def _reason(code: int | None) -> str:
+    if code == FILES_REFUSED:
+        return "its TLS files cannot be used"
     return f"signal {-code}" if code is not None and code < 0 else f"exit code {code}"
 
 
