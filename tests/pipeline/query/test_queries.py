@@ -2,6 +2,7 @@
 
 import re
 import shutil
+from contextlib import nullcontext
 from pathlib import Path
 
 import duckdb
@@ -14,10 +15,12 @@ from leader_hints_report.cli import cli
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.query import by_duckdb, by_spark
 from leader_hints_report.query.answer import Answer
-from leader_hints_report.store import stored_events
+from leader_hints_report.store import folder, stored_events
+from leader_hints_report.store.batches import Batch
+from leader_hints_report.store.folder import Store
 from leader_hints_report.tables.columns import TABLES
 from tests.pipeline.fleets import Made
-from tests.pipeline.lines import as_text, error, move, success
+from tests.pipeline.lines import as_text, error, frame, move, success
 
 _EVENTS = "SELECT event, part, day, time, sidecar, seq FROM events"
 #: Of questions that have answers of many types; each is ordered by its first columns.
@@ -101,12 +104,15 @@ def test_events_that_were_put_together_count_once(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(stored_events, "FEW", 1)
-    out = str(tmp_path / "out")
+    # Tables would be made of the same rows.
+    monkeypatch.setattr(folder, "planned", lambda *_: nullcontext({}))
+    store = Store(spark, str(tmp_path))
     for number in range(3):
-        (tmp_path / f"{number}.jsonl").write_text(as_text([error(number, number)]))
-        run(spark, str(tmp_path), out)
+        store.take(Batch(str(number), {}), frame(spark, [error(number, number)]))
+    store.refresh()
 
-    answer = by_duckdb.ask(out, "SELECT count(*), count(DISTINCT seq) FROM events")
+    assert len([*tmp_path.glob("events/batch=*")]) == 1
+    answer = by_duckdb.ask(str(tmp_path), "SELECT count(*), count(DISTINCT seq) FROM events")
     assert answer is not None
     assert [*answer.rows] == [(3, 3)]
 
