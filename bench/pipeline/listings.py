@@ -8,7 +8,8 @@ from typing import Final
 from bench.pipeline.trials import FOLDER
 from leader_hints_report.journal.files import Files
 from leader_hints_report.spark_session import begin
-from leader_hints_report.store.manifest import Batch, Manifest
+from leader_hints_report.store.batches import Batch
+from leader_hints_report.store.manifest import Manifest
 
 #: A day of so many sidecars, whose files are of five minutes each.
 _SIDECARS: Final = 1000

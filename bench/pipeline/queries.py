@@ -1,4 +1,4 @@
-"""Three questions to stored events, in the words that Spark and DuckDB both understand.
+"""Three questions to stored events, in words that DuckDB and Spark both understand.
 
 Each names the part that it needs, as the pipeline does: other files need not be opened. Where
 each group is small, Spark is told to move rows to where their group is, once: it would group them

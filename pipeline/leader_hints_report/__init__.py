@@ -1,8 +1,9 @@
 """What leader moves cost a fleet, and what hints save: the journals of many sidecars, on Spark.
 
 Bugs about a run that fails, or reads a journal twice, are here. Those about what is stored are in
-store, about lines in journal, about figures in tables, about the page in report, about options in
-commands; those about synthetic journals are in generator, those about forecasts in simulation.
+store, about lines in journal, about figures in tables, about the page in report, about answers to
+questions in query, about options in commands; those about synthetic journals are in generator,
+those about forecasts in simulation.
 
 - batch: one run over what is new; streaming: the same while journals are written.
 - store: events and tables of an output folder, and which inputs they come from.

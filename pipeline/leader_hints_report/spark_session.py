@@ -48,6 +48,11 @@ _LOCAL_DEFAULTS: Final = {
 }
 #: Of Java there. Nobody waits for it, so the collector is the one that takes the least time in all.
 _COLLECTOR: Final = "-XX:+UseParallelGC"
+#: Spark generates long methods for each stage, and most of them run for some seconds only: to put
+#: less of what they call into them saves Java's optimizing compiler a third of its work.
+_MUCH_WORK: Final = (
+    f"{_COLLECTOR} -XX:MaxInlineLevel=4 -XX:FreqInlineSize=60 -XX:InlineSmallCode=700"
+)
 #: For little work, most of which would be the optimizing compiler's. Without that one Java has room
 #: for a fifth of the code unless told otherwise.
 _LITTLE_WORK: Final = f"{_COLLECTOR} -XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=240m"
@@ -219,6 +224,6 @@ def _of_one_machine(master: str, *, little: bool) -> dict[str, str]:
     cores = (os.cpu_count() or 1) if given == "*" else int(given)
     return {
         **_LOCAL_DEFAULTS,
-        "spark.driver.extraJavaOptions": _LITTLE_WORK if little else _COLLECTOR,
+        "spark.driver.extraJavaOptions": _LITTLE_WORK if little else _MUCH_WORK,
         "spark.sql.shuffle.partitions": str(_PARTS_A_CORE * cores),
     }

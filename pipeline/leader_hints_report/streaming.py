@@ -17,8 +17,8 @@ from pyspark.sql.streaming.readwriter import DataStreamWriter
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.events import read
 from leader_hints_report.lost_records import LostRecords, why_it_ended
+from leader_hints_report.store.batches import Batch
 from leader_hints_report.store.folder import Store
-from leader_hints_report.store.manifest import Batch
 
 #: What a session with a stream needs, where the user sets nothing else. The stream does not wait
 #: for the making of tables: they share the cores.

@@ -16,7 +16,7 @@ from tests.harness.maven import PYTHONPATH
 _ROOT = Path(__file__).parents[2]
 
 
-@pytest.mark.parametrize("name", ["batch", "generate", "stream"])
+@pytest.mark.parametrize("name", ["batch", "generate", "query", "stream"])
 def test_each_command_is_found_and_explains_itself(name: str) -> None:
     assert name in CliRunner().invoke(cli, ["--help"]).output
     result = CliRunner().invoke(cli, [name, "--help"])

@@ -19,8 +19,8 @@ from leader_hints_report.batch import run
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.events import OPEN_PART, OVER, STORED
 from leader_hints_report.journal.sources import stream
+from leader_hints_report.store.batches import Batch
 from leader_hints_report.store.folder import Store
-from leader_hints_report.store.manifest import Batch
 from leader_hints_report.streaming import begin, keep_fresh
 from tests.pipeline.commands_apart import report_killed
 from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success

@@ -15,7 +15,7 @@ from pyspark.sql import functions as F
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal import events
 from leader_hints_report.journal.files import File, Files
-from leader_hints_report.store.manifest import Batch
+from leader_hints_report.store.batches import Batch
 
 _KAFKA: Final = "kafka://"
 #: Finished files only: a sidecar still writes to ``.jsonl.open``.

@@ -5,7 +5,7 @@ run left half, are here.
 
 - folder: Store, an output folder as runs use it; tables of the days that have new events.
 - stored_events: writes, reads and compacts events.
-- manifest: Batch, and the log of all batches that count.
+- batches: Batch, and the log of those that count; manifest: how runs write it.
 
     manifest/0000000012.jsonl      a change of the log: a batch in each line
     manifest/0000000012.all.jsonl  all batches up to that change; what precedes it is removed

@@ -16,7 +16,8 @@ from pyspark.sql import functions as F
 from leader_hints_report.journal.files import File, Files
 from leader_hints_report.journal.format import FORMAT
 from leader_hints_report.lock import locked
-from leader_hints_report.store.manifest import Batch, Manifest
+from leader_hints_report.store.batches import Batch
+from leader_hints_report.store.manifest import Manifest
 from leader_hints_report.store.stored_events import StoredEvents, empty
 from leader_hints_report.tables.columns import JOURNAL_RUNS, LEADER_MOVES, RECOVERIES, TABLES
 from leader_hints_report.tables.plan import planned, typed
@@ -138,6 +139,7 @@ class Store:
             loaded = _around(days)
             earlier = {day - step * _ONE_DAY for day in loaded for step in range(_QUIET_DAYS + 1)}
             other_runs = self._table_of(JOURNAL_RUNS.name, earlier - loaded)
+            self._on_step("what several tables need")
             with planned(self.events(loaded), other_runs) as tables:
                 self._replace_all(tables, days)
         ids = [batch.id for batch in batches]

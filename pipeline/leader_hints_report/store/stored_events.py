@@ -28,10 +28,9 @@ from leader_hints_report.journal.format import FORMAT
 from leader_hints_report.journal.plain_lines import ODD_PART, PLAIN_FILE, local, read_odd
 from leader_hints_report.journal.plain_lines import store as store_plain
 from leader_hints_report.journal.sources import read_files
-from leader_hints_report.store.manifest import Batch, Manifest
+from leader_hints_report.store.batches import RULES, Batch
+from leader_hints_report.store.manifest import Manifest
 
-#: By which lines are judged now.
-_RULES: Final = 2
 #: From so many batches on that came to a day, these are put together: each has some files.
 MANY: Final = 64
 #: A day that is over has no more than so many.
@@ -95,7 +94,7 @@ class StoredEvents:
         found = self._files.matching(f"{folder}/part=*/day=*")
         slices = [[part, day] for _, part, day in map(_slice_of, found)]
         if slices:
-            self._manifest.add(replace(batch, slices=slices, rules=_RULES))
+            self._manifest.add(replace(batch, slices=slices, rules=RULES))
         else:
             self._files.remove(folder)
 
@@ -138,7 +137,7 @@ class StoredEvents:
         of_days: defaultdict[date, list[Batch]] = defaultdict(list)
         for batch in batches:
             # What was judged by former rules is looked at again each time that it is read.
-            for day in batch.days if batch.rules == _RULES else ():
+            for day in batch.days if batch.rules == RULES else ():
                 of_days[day].append(batch)
         due = []
         for day, there in sorted(of_days.items()):
@@ -192,7 +191,7 @@ class StoredEvents:
         def of(*, judged: bool) -> list[str]:
             return self._slices(
                 lambda batch, part, day: (
-                    wanted(batch, part, day) and (batch.rules == _RULES) == judged
+                    wanted(batch, part, day) and (batch.rules == RULES) == judged
                 )
             )
 

@@ -17,8 +17,8 @@ from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal import events
 from leader_hints_report.journal.format import COLUMNS, LINE_SCHEMA
 from leader_hints_report.store import folder as folder_module
+from leader_hints_report.store.batches import Batch
 from leader_hints_report.store.folder import Store
-from leader_hints_report.store.manifest import Batch
 from tests.pipeline.conftest import ZONE
 from tests.pipeline.lines import Event, as_text, error, frame, latency, move, success
 from tests.pipeline.written import rows_of

@@ -8,7 +8,8 @@ from pyspark.sql import SparkSession
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.files import File, Files
 from leader_hints_report.store import manifest as manifest_module
-from leader_hints_report.store.manifest import Batch, Manifest
+from leader_hints_report.store.batches import Batch
+from leader_hints_report.store.manifest import Manifest
 from tests.pipeline.store.mortal import Killed, MortalFiles
 
 _DAY = "2026-01-02"

@@ -14,8 +14,8 @@ from pyspark.sql import SparkSession
 from leader_hints_report.journal.files import Files
 from leader_hints_report.store import folder as folder_module
 from leader_hints_report.store import stored_events as stored_module
+from leader_hints_report.store.batches import Batch
 from leader_hints_report.store.folder import Store
-from leader_hints_report.store.manifest import Batch
 from tests.pipeline.lines import Event, frame, latency, success
 from tests.pipeline.store.mortal import Killed, MortalFiles
 

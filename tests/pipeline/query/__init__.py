@@ -1,0 +1,1 @@
+"""Tests of leader_hints_report.query."""
