@@ -68,7 +68,7 @@ def test_the_question_of_the_page_has_an_answer(made: Made) -> None:
     assert asked is not None
     answer = by_duckdb.ask(str(made.out), asked[1])
     assert answer is not None
-    assert answer.columns == ["software", "reason", "errors"]
+    assert answer.columns == ["software", "topic", "reason", "errors"]
     assert answer.rows
 
 
@@ -136,7 +136,7 @@ def test_what_an_earlier_version_stored_is_left_to_spark(small: Path) -> None:
 
 
 @pytest.mark.parametrize("path", ["hdfs://host/out", "/no/such/folder", "/tmp/{a}"])
-def test_what_is_no_folder_of_this_machine_is_left_to_spark(path: str) -> None:
+def test_what_is_not_a_folder_of_this_machine_is_left_to_spark(path: str) -> None:
     assert by_duckdb.ask(path, "SELECT 1") is None
 
 
