@@ -96,7 +96,7 @@ class Cluster:
                 view.leader_is_unaware(name, partition, leader)
             if answer is LeadershipAnswer.NEVER_LEADS:
                 self.candidates.denied(node, (name, partition), epoch)
-            if answer is LeadershipAnswer.EPOCH_OVER and not view.may_mean_former(name, node):
+            if answer is LeadershipAnswer.EPOCH_OVER and not view.may_not_know(name, node):
                 epoch_over |= self.candidates.fenced((name, partition), epoch)
         return learnt._replace(epoch_over=epoch_over)
 

@@ -335,10 +335,10 @@ class LeaderView:
         if leader is not None and leader.node == node:
             self._moves.served((self.topics.key(topic), partition))
 
-    def may_mean_former(self, name: str, node: int) -> bool:
-        """Whether a node that is asked about a topic by name may answer of a former one."""
+    def may_not_know(self, name: str, node: int) -> bool:
+        """Whether a node may not know a topic yet, and mean a former one of the name."""
         topic = self.topics.get(name)
-        return topic is not None and self._may_lead_former(topic, node)
+        return topic is not None and not topic.was_reported_by(node)
 
     def _may_lead_former(self, topic: TopicLeaders, node: int) -> bool:
         """Whether a node may lead a former topic of the name, at an epoch that never ends here.

@@ -93,12 +93,16 @@ class TopicLeaders:
         elif node is not None:
             self.knowing.add(node)
 
+    def was_reported_by(self, node: int) -> bool:
+        """Whether a node has reported the topic with its id, as far as that is of interest."""
+        return self.knowing is None or node in self.knowing
+
     def is_known_to(self, node: int, now: float) -> bool:
         """Whether a node that is asked by name can only mean this topic.
 
         A broker that is cut off from its controller leads a former topic for as long as that lasts.
         """
-        knows = self.knowing is None or node in self.knowing
+        knows = self.was_reported_by(node)
         if self.recreated:
             return knows and now >= self.since + LAG
         return knows or now >= self.since + LAG
