@@ -12,8 +12,8 @@ import trio
 _THREADS = 32
 #: Names that are remembered as found.
 _FOUND = 1000
-#: Look-ups at the same time, including those that wait for a thread: more than a large cluster has
-#: brokers.
+#: Look-ups at the same time, including those that wait for a thread, besides those of names that
+#: were found before: more than a large cluster has brokers.
 _MOST = 2000
 #: Tasks that go on with what was found before others get their turn: each then begins to connect,
 #: which costs some 0.1 ms, and thousands of clients may have waited for the name of one broker.
@@ -80,7 +80,7 @@ class NameLookUps(trio.abc.HostnameResolver):
         question = host, port, family, type, proto, flags
         look_up = self._running.get(question)
         if look_up is None:
-            if len(self._running) >= _MOST:
+            if question not in self._found and len(self._running) >= _MOST:
                 reason = f"{_MOST} names are being looked up already"
                 raise socket.gaierror(socket.EAI_AGAIN, reason)
             look_up = self._running[question] = _LookUp()
