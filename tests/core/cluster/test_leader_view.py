@@ -14,7 +14,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import EpochRose, LeaderMoved
 from tests.core.cluster.views import Partitions, answer, led_by_each, old_view_of, view_of
 from tests.core.samples import topic_id
-from tests.harness.lines import lines_of
+from tests.harness.lines import lines_of, most_lines
 
 # What is known.
 
@@ -65,6 +65,30 @@ def test_what_brokers_have_reported_that_are_elsewhere_now_outvotes_nobody() -> 
     view.withdraw({2, 3})
     view.learn(answer({0: (2, 1)}), None, route="r", poll=True)
     assert view.leader("t", 0) == Leader(2, 1)
+
+
+def test_what_a_broker_reported_of_a_topic_that_it_hides_outvotes_nobody() -> None:
+    """Its polls never correct it: the former leader was known for ever."""
+    view = view_of({0: (2, 7)})
+    hides, shows = Source(1, "r1"), Source(2, "r2")
+    # The topic was recreated, and broker 1 has not learnt of it when a client asks.
+    view.learn(answer({0: (2, 0)}), 2, route="r2")
+    view.learn(answer({0: (2, 7)}), 1, route="r1")
+    for _ in range(3):
+        view.learn(answer({0: (2, 0)}), 2, route="r2", poll=True)
+    assert view.leader("t", 0) == Leader(2, 7)
+    assert view.disagreements.contradicts(("t", 0), shows, Leader(2, 7))
+    assert [*view.withdrawing("t", hides)] == [*view.withdrawing("other", hides)] == []
+    view.learn(answer({0: (2, 0)}), 2, route="r2", poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+
+
+def test_what_a_broker_reported_of_many_partitions_is_withdrawn_in_short_steps() -> None:
+    view = view_of(dict.fromkeys(range(_LARGE), (1, 7)))
+    view.learn(answer(dict.fromkeys(range(_LARGE), (2, 4))), 2)
+    assert most_lines(view.withdrawing("t", Source(2))) < 5_000
+    assert not [*view.disagreements]
+    assert view.disagreements._size == 0
 
 
 def test_to_withdraw_what_a_node_has_reported_costs_no_walk() -> None:

@@ -28,6 +28,7 @@ from leader_hints.apis.api_versions import ClientSoftware
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, Failure, LeaderHint, Scanned
 from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import SILENT
 from leader_hints.core.cluster.refresh_plan import RefreshPlan
@@ -2531,6 +2532,22 @@ async def test_fetch_by_ids_is_offered_by_the_routes_that_see_all(
         assert told.broker in (str(_upstream(1)), str(_upstream(3)))
         await trio.sleep(1000)
         assert [view.hidden.none(route.name) for route in scene.routes] == [False, True, False]
+
+
+async def test_what_a_broker_reported_of_a_topic_that_it_hides_is_withdrawn(
+    autojump_clock: MockClock,
+) -> None:
+    async with _scene(1, 2, 3, before=_hidden_from_one) as scene:
+        view = scene.route.broker.view
+        assert view is not None
+        place, known = (view.topics.key("t"), 0), view.leader("t", 0)
+        assert known is not None
+        hides, shows = Source(1, "r1"), Source(2, "r2")
+        for source in (hides, shows):
+            view.disagreements.begin(place)
+            view.disagreements.report(place, source, Leader(3, 99), known)
+        await trio.sleep(100)
+        assert not view.disagreements.contradicts(place, hides, known)
 
 
 async def test_an_id_is_looked_up_by_a_route_that_sees_all(autojump_clock: MockClock) -> None:

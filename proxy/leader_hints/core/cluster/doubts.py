@@ -263,6 +263,20 @@ class Disagreements:
         for reporter in self._words.keys() & reporters:
             self._words.pop(reporter).counts = False
 
+    def withdraw(self, place: Place, source: Source) -> None:
+        """Forget what a broker has reported of a partition."""
+        reports = self._reports.get(place)
+        if reports is None:
+            return
+        before = len(reports)
+        for name in source:
+            word = self._words.get(name) if name is not None else None
+            if word is not None:
+                reports.pop(word, None)
+        self._size -= before - len(reports)
+        if not reports:
+            self.drop(place)
+
     def drop(self, place: Place) -> None:
         """Forget a partition."""
         self._size -= len(self._reports.pop(place, ()))

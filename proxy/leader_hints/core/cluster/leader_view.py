@@ -37,6 +37,8 @@ _LOOKED_AT_AT_ONCE = 20_000
 _TOPIC_COUNTS = 20
 #: Partitions of a forgotten topic of which one step drops what was noted: it may have 100,000.
 _DROPPED_AT_ONCE = 1000
+#: Partitions of which one step forgets what one broker has reported.
+_WITHDRAWN_AT_ONCE = 200
 _NONE = PartitionBits()
 
 
@@ -328,6 +330,19 @@ class LeaderView:
                 self._doubts.dropped(place)
                 self.disagreements.drop(place)
             yield
+
+    def withdrawing(self, name: str, source: Source) -> Iterator[None]:
+        """Forget what a broker has reported of a topic that it hides now, in steps.
+
+        Its polls report it no more, so what it last had would count against all others for ever.
+        """
+        topic = self.topics.get(name)
+        if topic is None or not self.disagreements:
+            return
+        for partition in range(len(topic.leaders)):
+            self.disagreements.withdraw((topic.key, partition), source)
+            if partition % _WITHDRAWN_AT_ONCE == _WITHDRAWN_AT_ONCE - 1:
+                yield
 
     def served(self, topic: Topic, partition: int, node: int) -> None:
         """Take note that a node has answered a Produce request without an error."""

@@ -207,9 +207,10 @@ class FetchSessionsByName:
 
 def _stale(ids: dict[str, bytes], view: LeaderView) -> Steps[set[str]]:
     stale = set()
-    # Others may ask in the same session meanwhile.
-    for number, (name, topic_id) in enumerate(tuple(ids.items()), 1):
-        if view.topics.name(topic_id) != name:
+    # Others may ask in the same session meanwhile, and only add to it. A tuple for each of 100,000
+    # would be 20 ms of this step.
+    for number, name in enumerate(tuple(ids), 1):
+        if view.topics.name(ids[name]) != name:
             stale.add(name)
         if not number % _NAMES_AT_ONCE:
             yield

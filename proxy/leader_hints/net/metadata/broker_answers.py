@@ -287,6 +287,8 @@ class BrokerAnswers:
                     view.changes.add(view.topics.aliases(topic.name))
                 if poller.route is not None:
                     view.hidden.take(topic, route)
+                if hidden:
+                    yield from view.withdrawing(topic.name, poller.source)
                 if taken:
                     answered |= dict.fromkeys((topic.name, view.topics.key(topic.name)))
                 if not judged and not topic.error:
