@@ -27,7 +27,8 @@ def is_little(journal: str, out: str) -> bool:
 
 def is_little_stored(out: str) -> bool:
     """Whether an output folder has at most a million events or so, and their tables."""
-    return not _local(out).exists() or _is_at_most(out, MOST_STORED)
+    is_elsewhere = "://" in out and not out.startswith(_FILE)
+    return not is_elsewhere and (not _local(out).exists() or _is_at_most(out, MOST_STORED))
 
 
 def _local(path: str) -> Path:

@@ -70,6 +70,11 @@ def test_what_is_not_seen_to_be_little_may_be_much(
     assert not is_little(elsewhere.format(journal), str(tmp_path / "out"))
 
 
+def test_what_is_stored_elsewhere_may_be_much(journal: Path) -> None:
+    assert not is_little_stored("s3a://bucket/out")
+    assert not is_little(str(journal), "hdfs://host/out")
+
+
 @pytest.mark.parametrize("little", [True, False])
 @pytest.mark.parametrize("command", ["batch", "html"])
 def test_java_compiles_only_quickly_for_little_work(

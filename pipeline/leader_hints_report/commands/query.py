@@ -49,8 +49,7 @@ def command(
     question = asked.strip().removesuffix(";")
     answer = by_duckdb.ask(tables, question)
     if answer is None:
-        from leader_hints_report.little_work import is_little_stored
         from leader_hints_report.query import by_spark
 
-        answer = by_spark.ask(session(little=is_little_stored(tables)), tables, question)
+        answer = by_spark.ask(session(), tables, question)
     click.echo(FORMATS[form](answer), nl=False)

@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 from leader_hints_report.text import escape, to_csv
@@ -52,7 +53,7 @@ def to_table(answer: Answer) -> str:
     cells = [[*map(escape, answer.columns)], *([_shown(of) for of in row] for row in answer.rows)]
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
     numbers = [
-        bool(column) and all(isinstance(of, int | float | None) for of in column)
+        bool(column) and all(isinstance(of, int | float | Decimal | None) for of in column)
         for column in _columns(answer)
     ]
     cells.insert(1, ["-" * width for width in widths])
@@ -105,8 +106,8 @@ def _flat(value: object) -> object:
 
 def _plain(value: object) -> object:
     """A value in words of JSON."""
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
+    if isinstance(value, float | Decimal):
+        return float(value) if math.isfinite(value) else None
     if value is None or isinstance(value, str | int):
         return value
     if isinstance(value, list | tuple):

@@ -65,17 +65,24 @@ def ask(folder: str, sql: str, cores: int | None = None) -> Answer | None:
     root = os.path.realpath(folder.removeprefix("file:"))
     if not _PLAIN.fullmatch(root) or not Path(root, "manifest").is_dir():
         return None
-    batches = Batches(_LocalFiles(), root).current
+    try:
+        batches = Batches(_LocalFiles(), root).current
+    except OSError as error:
+        raise PipelineError(f"--tables {folder}: {error.filename}: {error.strerror}") from None
     if any(batch.rules != RULES for batch in batches):
         # What an earlier version stored is judged as it is read, by Spark's words.
         return None
-    with duckdb.connect(config=_CONFIG | ({} if cores is None else {"threads": cores})) as database:
-        database.execute("SET TimeZone = 'UTC'")
-        # Spark's name for what DuckDB has too.
-        database.execute("CREATE MACRO unix_micros(instant) AS epoch_us(instant)")
-        for name, view in _views(root, batches).items():
-            database.execute(f"CREATE VIEW {name} AS {view}")
-        return _answer(database, sql)
+    config = _CONFIG | ({} if cores is None else {"threads": cores})
+    try:
+        with duckdb.connect(config=config) as database:
+            database.execute("SET TimeZone = 'UTC'")
+            # Spark's name for what DuckDB has too.
+            database.execute("CREATE MACRO unix_micros(instant) AS epoch_us(instant)")
+            for name, view in _views(root, batches).items():
+                database.execute(f"CREATE VIEW {name} AS {view}")
+            return _answer(database, sql)
+    except duckdb.Error as error:
+        raise PipelineError(str(error).partition("\n\n")[0]) from None
 
 
 def _views(root: str, batches: Sequence[Batch]) -> dict[str, str]:
@@ -129,16 +136,13 @@ def _nothing(schema: StructType) -> str:
 
 
 def _answer(database: duckdb.DuckDBPyConnection, sql: str) -> Answer:
-    try:
-        # A view is made of a question alone, of whatever form.
-        database.execute(f"CREATE VIEW {_ASKED} AS {sql}")
-        found = database.table(_ASKED)
-        instants = {at for at, of in enumerate(found.types) if str(of) == _INSTANT}
-        # DuckDB gives Python instants only with one more package.
-        shown = ", ".join(
-            f"epoch_us(#{at + 1})" if at in instants else f"#{at + 1}"
-            for at in range(len(found.columns))
-        )
-        return Answer.of(found.columns, instants, found.project(shown).fetchall())
-    except duckdb.Error as error:
-        raise PipelineError(str(error).partition("\n\n")[0]) from None
+    # A view is made of a question alone, of whatever form.
+    database.execute(f"CREATE VIEW {_ASKED} AS {sql}")
+    found = database.table(_ASKED)
+    instants = {at for at, of in enumerate(found.types) if str(of) == _INSTANT}
+    # DuckDB gives Python instants only with one more package.
+    shown = ", ".join(
+        f"epoch_us(#{at + 1})" if at in instants else f"#{at + 1}"
+        for at in range(len(found.columns))
+    )
+    return Answer.of(found.columns, instants, found.project(shown).fetchall())

@@ -1,6 +1,7 @@
 """How answers are written."""
 
 import json
+from decimal import Decimal
 
 from leader_hints_report.query.answer import Answer, to_comma_separated, to_json, to_table
 
@@ -33,7 +34,7 @@ def test_csv_is_text_to_a_spreadsheet() -> None:
 
 
 def test_json_has_no_number_that_is_none_and_each_row_in_a_line() -> None:
-    written = to_json(Answer(["n", "of"], [(float("inf"), "é"), (1, {"b": 2.5})]))
+    written = to_json(Answer(["n", "of"], [(float("inf"), "é"), (1, {"b": Decimal("2.5")})]))
 
     assert json.loads(written) == [{"n": None, "of": "é"}, {"n": 1, "of": {"b": 2.5}}]
     assert len(written.splitlines()) == 4

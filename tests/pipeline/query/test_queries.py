@@ -158,6 +158,20 @@ def test_a_mistake_is_named_in_a_line_or_two(
     assert "\n" not in str(of_spark.value)
 
 
+def test_a_file_that_is_gone_is_named(small: Path) -> None:
+    """A run may put events together meanwhile."""
+    (file,) = (small / "events").glob("batch=*/part=move/day=*/*.parquet")
+    file.unlink()
+    with pytest.raises(PipelineError, match="part=move") as gone:
+        by_duckdb.ask(str(small), _EVENTS)
+    assert "\n" not in str(gone.value)
+    (log,) = (small / "manifest").glob("*.jsonl")
+    log.unlink()
+    log.mkdir()
+    with pytest.raises(PipelineError, match=f"--tables {small}: {log}: "):
+        by_duckdb.ask(str(small), _EVENTS)
+
+
 def test_what_is_no_question_is_refused(spark: SparkSession, small: Path) -> None:
     for sql in ("CREATE TABLE a (b INT)", f"COPY events TO '{small}/copy'"):
         with pytest.raises(PipelineError):
