@@ -4,7 +4,6 @@ Tested in ``tests/pipeline/query/test_queries.py``.
 """
 
 import os
-import re
 from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
@@ -15,12 +14,11 @@ from pyspark.sql.types import StructType
 from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.events import BAD_PART, STORED
 from leader_hints_report.journal.files import File
+from leader_hints_report.journal.plain_lines import local
 from leader_hints_report.query.answer import Answer
 from leader_hints_report.store.batches import RULES, Batch, Batches
 from leader_hints_report.tables.columns import TABLES
 
-#: Paths that are no patterns to DuckDB.
-_PLAIN: Final = re.compile(r"/[\w./=@+-]*", re.ASCII)
 #: By the names of Spark's types.
 _TYPES: Final = {
     "int": "INTEGER",
@@ -63,7 +61,7 @@ def ask(folder: str, sql: str, cores: int | None = None) -> Answer | None:
     :raises PipelineError: the question has a mistake, or a file cannot be read.
     """
     root = os.path.realpath(folder.removeprefix("file:"))
-    if not _PLAIN.fullmatch(root) or not Path(root, "manifest").is_dir():
+    if local(f"file:{root}") is None or not Path(root, "manifest").is_dir():
         return None
     try:
         batches = Batches(_LocalFiles(), root).current

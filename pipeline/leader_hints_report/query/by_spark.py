@@ -12,9 +12,8 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import TimestampType
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.journal.files import Files
 from leader_hints_report.query.answer import Answer
-from leader_hints_report.store.folder import Store
+from leader_hints_report.store.folder import Store, require_folder
 from leader_hints_report.tables.columns import TABLES
 
 
@@ -24,11 +23,7 @@ def ask(session: SparkSession, folder: str, sql: str) -> Answer:
     :raises PipelineError: there is no such folder, the question has a mistake, or a file cannot be
         read.
     """
-    if not Files(session).is_folder(folder):
-        raise PipelineError(
-            f"--tables {folder}: there is no such folder; give what was --out of "
-            "`leader-hints-report batch`"
-        )
+    require_folder(session, folder)
     store = Store(session, folder)
     store.events().createOrReplaceTempView("events")
     store.quarantine().createOrReplaceTempView("quarantine")

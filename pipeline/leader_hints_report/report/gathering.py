@@ -10,7 +10,6 @@ from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as F
 
 from leader_hints_report.errors import PipelineError
-from leader_hints_report.journal.files import Files
 from leader_hints_report.report import listings
 from leader_hints_report.report.costs import (
     KINDS,
@@ -29,7 +28,7 @@ from leader_hints_report.report.readiness import readiness
 from leader_hints_report.report.savings import CLIENT_VERSION, saved
 from leader_hints_report.report.upgrades import raised, upgrade_to
 from leader_hints_report.report.zones import racks, racks_a_day
-from leader_hints_report.store.folder import Store
+from leader_hints_report.store.folder import Store, require_folder
 from leader_hints_report.tables import columns
 from leader_hints_report.tables.hints import OBSERVED
 from leader_hints_report.tables.incidents import members
@@ -67,11 +66,7 @@ def gather(
 
     :raises PipelineError: there is no such folder, or a table cannot be read.
     """
-    if not Files(session).is_folder(folder):
-        raise PipelineError(
-            f"--tables {folder}: there is no such folder; give what was --out of "
-            "`leader-hints-report batch`"
-        )
+    require_folder(session, folder)
     tables = Tables(Store(session, folder), period)
     try:
         found = _found(tables, on_step)

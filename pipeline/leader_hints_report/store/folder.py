@@ -13,6 +13,7 @@ from typing import Final
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from leader_hints_report.errors import PipelineError
 from leader_hints_report.journal.files import File, Files
 from leader_hints_report.journal.format import FORMAT
 from leader_hints_report.lock import locked
@@ -194,6 +195,18 @@ class Store:
             rows = rows.hint("rebalance", "day", "cluster")
         path = f"{self._out}/tables/{name}"
         rows.write.mode("append").partitionBy("day", "cluster").parquet(path)
+
+
+def require_folder(session: SparkSession, folder: str) -> None:
+    """See that there is a folder that a command is to read.
+
+    :raises PipelineError: there is none.
+    """
+    if not Files(session).is_folder(folder):
+        raise PipelineError(
+            f"--tables {folder}: there is no such folder; give what was --out of "
+            "`leader-hints-report batch`"
+        )
 
 
 def read_table(session: SparkSession, out: str, name: str) -> DataFrame:
