@@ -48,6 +48,31 @@ def test_elsewhere_sigterm_is_left_as_it_is(ran: list[object]) -> None:
     assert ran == [before]
 
 
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGUSR2])
+def test_a_signal_to_read_again_or_to_hand_over_ends_no_proxy_that_begins(
+    number: signal.Signals,
+) -> None:
+    """Python's imports take half a second: configuration management may well send one then."""
+    begin = (
+        "import signal, sys; from leader_hints.cli.entry import main; import leader_hints.cli; "
+        "hold = lambda: (print(flush=True), sys.stdin.readline()); "
+        "sys.modules['leader_hints.cli.main'] = type(sys)('main'); "
+        "sys.modules['leader_hints.cli.main'].main = hold; main()"
+    )
+    with subprocess.Popen(
+        [sys.executable, "-c", begin, "run"],
+        env=os.environ | {"PYTHONPATH": PYTHONPATH},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdout.readline()
+        process.send_signal(number)
+        process.stdin.close()
+        assert process.wait(_SECONDS) == 0
+
+
 def test_without_standard_streams_clients_are_served() -> None:
     """As some supervisors start a daemon. No socket gets the number of a stream."""
     (port,) = free_ports(1)

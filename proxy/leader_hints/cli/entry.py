@@ -12,6 +12,11 @@ def main() -> None:
         # so a SIGTERM while Python still imports would be lost, and the container killed only when
         # its grace period is over. There is nothing to finish before the proxy sets its own.
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    if sys.argv[1:2] == ["run"]:
+        # They would end it while Python still imports. There are no settings yet to read again, and
+        # nothing to hand over: the proxy sets its own handlers.
+        for number in (signal.SIGHUP, signal.SIGUSR2):
+            signal.signal(number, signal.SIG_IGN)
     _open_streams()
     from leader_hints.cli.main import main as run
 

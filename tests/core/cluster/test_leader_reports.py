@@ -1,3 +1,5 @@
+import tracemalloc
+
 from leader_hints.apis.metadata import TopicMetadata
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -277,6 +279,17 @@ def test_what_a_large_topic_lacks_is_found_in_short_steps() -> None:
     assert len(view) == _LARGE - 1
 
 
+def test_partitions_that_polls_of_many_routes_lack_are_forgotten_in_short_steps() -> None:
+    """With 1000 routes a step took 17 ms."""
+    view, routes, partitions = LeaderView("k"), 300, 200
+    view.learn(_large(partitions), 1)
+    for number in range(routes):
+        view.learn(_large(1), number, route=f"r{number}", poll=True)
+    again = view.learning(_large(1), 0, route="r0", poll=True)
+    assert 200 < most_lines(again) < _MOST
+    assert len(view) == 1
+
+
 def test_a_large_topic_is_forgotten_in_a_short_step() -> None:
     view = LeaderView("k")
     view.learn(_large(_LARGE), 1)
@@ -410,8 +423,45 @@ def test_with_ids_lower_epochs_of_one_broker_among_others_never_count() -> None:
     _polled_by_route(view, 2, (3, 7))
     now[0] += 60.0
     assert _polled_by_route(view, 3, (3, 7)) == []
-    assert len(_polled_by_route(view, 2, (3, 7))) == 1
+    assert _polled_by_route(view, 2, (3, 7)) == []
+    now[0] += 60.0
+    assert len(_polled_by_route(view, 3, (3, 7))) == 1
     assert view.leader("t", 0) == Leader(3, 7)
+
+
+def test_with_ids_lower_epochs_of_a_broker_that_restarts_never_count() -> None:
+    """It reports at one poll what it knew before, while one is cut off and one does not answer."""
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    for node in (1, 2, 3):
+        _polled_by_route(view, node, (3, 7) if node == 3 else (2, 8))
+    view.hidden.lost("r1")
+    now[0] = 60.0
+    assert _polled_by_route(view, 2, (2, 8)) == []
+    assert _polled_by_route(view, 3, (3, 7)) == []
+    for now[0], of_restarting in ((120.0, (3, 7)), (180.0, (2, 8))):
+        assert _polled_by_route(view, 3, (3, 7)) == []
+        assert _polled_by_route(view, 2, of_restarting) == []
+    assert view.leader("t", 0) == Leader(2, 8)
+
+
+def test_what_polls_of_a_restored_cluster_report_is_noted_in_little_memory() -> None:
+    """A minute after a restore each route has reported lower epochs of each partition.
+
+    A time for each of a route and a partition took 206 MB for 300 routes and 30,000 partitions.
+    """
+    routes, partitions = 60, 3000
+    view = LeaderView("k", lambda: 0.0)
+    view.learn(answer(dict.fromkeys(range(partitions), (1, 5)), topic=topic_id(1)), None)
+    lower = answer(dict.fromkeys(range(partitions), (1, 4)), topic=topic_id(1))
+    tracemalloc.start()
+    try:
+        for number in range(routes):
+            view.learn(lower, number, route=f"r{number}", poll=True)
+        kept, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert kept < 5 * routes * partitions
 
 
 def _polled_by_route(view: LeaderView, node: int, partition: tuple[int, int]) -> list[LeaderChange]:

@@ -18,7 +18,7 @@ from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
-from leader_hints.core.cluster.leader_reports import LeaderReports
+from leader_hints.core.cluster.leader_reports import LeaderReports, LowerEpochs
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -215,6 +215,7 @@ class LeaderView:
         topic.absent = NO_ROUTES
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderChange] = []
+        lower: LowerEpochs | None = None
         contradicted = PartitionBits()
         before = topic.contradicted.get(broker.poller, _NONE) if poll else _NONE
         settles = self.metadata_brokers.awaited > 0
@@ -239,7 +240,8 @@ class LeaderView:
                     if led.partition in before:
                         moves += self._reports.persists(topic, led, broker)
                 elif poll:
-                    moves += self._reports.restored(topic, led, broker)
+                    lower = lower or LowerEpochs(self.topics, topic, broker, self._clock())
+                    moves += self._reports.restored(topic, led, lower)
             if answer.in_sync and led == (led.partition, *topic.leader(led.partition)):
                 nodes = answer.in_sync[number - 1]
                 self._report_in_sync(topic, led, nodes, broker.node)

@@ -2,6 +2,7 @@
 
 from array import array
 from collections.abc import Callable, Collection, Container, Set
+from typing import NamedTuple
 
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import Led
@@ -19,6 +20,18 @@ NO_ROUTES: frozenset[str] = frozenset()
 LAG = 10.0
 
 
+class Lower(NamedTuple):
+    """The brokers whose polls have reported a lower epoch ``since``, ``once`` and ``twice``.
+
+    One for all partitions of which they have reported the same: hundreds of brokers may each have
+    reported thousands.
+    """
+
+    since: float
+    once: frozenset[Reporter] = frozenset()
+    twice: frozenset[Reporter] = frozenset()
+
+
 class TopicLeaders:
     """Leaders and epochs by partition, in arrays: 100,000 partitions must stay small.
 
@@ -28,9 +41,9 @@ class TopicLeaders:
     while others may still lead a former topic of the name. ``retired``: former ids of the name;
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
     brokers whose last report was of one. ``contradicted``: which partitions the last poll of each
-    broker contradicted. ``behind``: by partition, since when polls of a broker have reported lower
-    epochs than the known one, and nobody that one. ``seen``: the routes whose brokers show it to
-    the proxy; ``absent``: those whose last poll lacked it, if nobody has reported it since.
+    broker contradicted. ``behind``: by partition, which polls have reported lower epochs than the
+    known one, while nobody reported that one. ``seen``: the routes whose brokers show it to the
+    proxy; ``absent``: those whose last poll lacked it, if nobody has reported it since.
     ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
 
     Large because each way in which brokers may contradict the view has its note here.
@@ -79,7 +92,7 @@ class TopicLeaders:
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, PartitionBits] = {}
-        self.behind: dict[int, dict[Reporter, float]] = {}
+        self.behind: dict[int, Lower] = {}
         self.seen = NO_ROUTES
         self.absent = NO_ROUTES
         self.in_sync: InSyncReplicas | None = None
