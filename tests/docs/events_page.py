@@ -37,7 +37,8 @@ Fields: `moves`, `topics`, `to_leaders`: how many moved, of how many topics, and
 Lines of one kind that were left out in a minute. Clients, brokers or the system can cause such
 lines without end.
 
-Fields: `of`, `route`, `limit`, `left_out`: the lines' name, what they are counted by, and how many.
+Fields: `of`, `route`, `broker`, `limit`, `left_out`: the lines' name, what they are counted by, and
+how many.
 
 ## loop_stuck
 

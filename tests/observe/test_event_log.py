@@ -726,6 +726,27 @@ def test_a_broker_that_takes_some_connections_and_others_not_gets_a_few_lines_to
     assert routes == ["r"] * 10 + ["other"]
 
 
+def test_a_broker_that_answers_and_closes_all_the_time_gets_a_few_lines_in_a_minute() -> None:
+    """Some 30 a second: each connection of the proxy answered, and was lost."""
+    stream, now = io.StringIO(), [10.0]
+    configure_logs("info", "json", stream)
+    log = EventLog(structlog.get_logger(), _levels("info"), 20, lambda: now[0])
+    for _ in range(500):
+        log.take(events.SubscriptionReady(broker="b:1", node=1))
+        log.take(events.RoutePlan(route="r", native=False, raised={}))
+        log.take(events.SubscriptionLost(broker="b:1", error="closed"))
+    log.take(events.SubscriptionReady(broker="b:2", node=2))
+    now[0] = 71.0
+    log.tick()
+    lines = [json.loads(line) for line in stream.getvalue().splitlines()]
+    assert len(lines) == 3 * 10 + 1 + 3
+    assert [(one["of"], one["route"], one["broker"], one["left_out"]) for one in lines[-3:]] == [
+        ("subscription_ready", "", "b:1", 490),
+        ("route_plan", "r", "", 490),
+        ("subscription_lost", "", "b:1", 490),
+    ]
+
+
 def test_where_the_loop_stands_still_is_an_error_with_its_place() -> None:
     stream = io.StringIO()
     configure_logs("info", "json", stream)

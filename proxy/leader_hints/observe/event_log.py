@@ -85,8 +85,8 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.AdminExposed: _Line("admin", "warning"),
     events.AdminFailed: _Line("admin", "error"),
 }
-#: Lines in a minute of what clients, brokers or the system can cause without end; of each route
-#: and limit. One line sums up the others.
+#: Lines in a minute of what clients, brokers or the system can cause without end; of each route,
+#: broker and limit. One line sums up the others.
 _MOST: dict[type[Event], int] = {
     events.BadClientBytes: 10,
     events.ClientRefused: 10,
@@ -95,6 +95,9 @@ _MOST: dict[type[Event], int] = {
     events.LinkFailed: 10,
     events.RouteLoops: 3,
     events.UpstreamUnreachable: 10,
+    events.RoutePlan: 10,
+    events.SubscriptionReady: 10,
+    events.SubscriptionLost: 10,
     events.TaskFailed: 10,
     events.LimitReached: 3,
     events.AcceptFailed: 1,
@@ -180,8 +183,9 @@ class EventLog:
         getattr(self._log, line.level)(event, **values)
 
 
-def _kind(event: Any) -> tuple[str, str, str]:
-    return name(event), getattr(event, "route", ""), getattr(event, "limit", "")
+def _kind(event: Any) -> tuple[str, str, str, str]:
+    route, broker, limit = (getattr(event, field, "") for field in ("route", "broker", "limit"))
+    return name(event), route, broker, limit
 
 
 def name(event: Event) -> str:

@@ -21,13 +21,13 @@ class _Window:
 class Flood:
     """Lets some of each kind through in a minute; the others are counted, then reported.
 
-    A kind is an event's name, its route, and its limit where it has one.
+    A kind is an event's name, its route or broker, and its limit where it has one.
     """
 
     def __init__(self) -> None:
-        self._windows: dict[tuple[str, str, str], _Window] = {}
+        self._windows: dict[tuple[str, str, str, str], _Window] = {}
 
-    def takes(self, kind: tuple[str, str, str], most: int, now: float) -> bool:
+    def takes(self, kind: tuple[str, str, str, str], most: int, now: float) -> bool:
         """Whether one of ``kind``, of which ``most`` are let through, gets no line."""
         window = self._windows.get(kind)
         if window is None:
@@ -41,12 +41,11 @@ class Flood:
     def over(self, now: float) -> list[dict[str, Any]]:
         """Return the fields of the lines that tell how many had none, kind by kind."""
         told = []
-        for (name, route, limit), window in list(self._windows.items()):
+        for kind, window in list(self._windows.items()):
             if now - window.begun < _SPAN:
                 continue
-            del self._windows[name, route, limit]
+            del self._windows[kind]
             if window.left_out:
-                told.append(
-                    {"of": name, "route": route, "limit": limit, "left_out": window.left_out}
-                )
+                fields = zip(("of", "route", "broker", "limit"), kind, strict=True)
+                told.append({**dict(fields), "left_out": window.left_out})
         return told
