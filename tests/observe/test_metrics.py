@@ -456,8 +456,10 @@ def test_what_an_operator_should_look_at_is_counted() -> None:
 
 
 def _of_topics(topics: bool | Sequence[str]) -> Samples:
-    metrics = _Taking(topics=topics)
+    known = cluster("k", 3, 1.5)
+    metrics = _Taking([], known, topics=topics)
     for number in range(1200):
+        known.view.topics.adopt(f"t{number}", b"")
         answered = dataclasses.replace(ANSWERED, topic=f"t{number}")
         metrics.take(HintGiven(answered=answered, leader=2, epoch=2))
         metrics.take(HintMissed(answered=answered, reason="no_leader"))
@@ -499,21 +501,31 @@ def test_topics_that_are_deleted_are_forgotten_and_make_room() -> None:
     metrics = _Taking([], known, topics=True)
     for topic in ("t", "hidden"):
         metrics.take(
-            HintGiven(answered=dataclasses.replace(ANSWERED, topic=topic), leader=2, epoch=2)
-        )
-        metrics.take(
             HintMissed(answered=dataclasses.replace(ANSWERED, topic=topic), reason="no_leader")
         )
-        metrics.take(dataclasses.replace(MOVED, topic=topic))
-    assert len(_topic_samples(metrics)) == 6
+    metrics.take(HintGiven(answered=dataclasses.replace(ANSWERED, topic="t"), leader=2, epoch=2))
+    metrics.take(dataclasses.replace(MOVED, topic="t"))
+    assert len(_topic_samples(metrics)) == 4
 
     for _ in range(2):
         list(known.view.topics.forget_absent([]))
     samples = _topic_samples(metrics)
 
     assert {dict(labels)["topic"] for _, labels in samples} == {"hidden"}
-    assert len(samples) == 3
+    assert len(samples) == 1
     assert not metrics.counts.by_topic.given["t", "Produce"]
+
+
+def test_topics_that_come_and_go_between_two_scrapes_make_room() -> None:
+    """After 1000 of them every other topic was counted as "other" for good."""
+    known = cluster("k", 3, 1.5)
+    metrics = _Taking([], known, topics=True)
+    for number in range(1100):
+        metrics.take(dataclasses.replace(MOVED, topic=f"t{number}"))
+    assert {dict(labels)["topic"] for _, labels in _topic_samples(metrics)} == {"other"}
+    metrics.take(dataclasses.replace(MOVED, topic="t"))
+    labels = {dict(labels)["topic"] for _, labels in _topic_samples(metrics)}
+    assert labels == {"other", "t"}
 
 
 def _everything() -> Metrics:
@@ -522,7 +534,10 @@ def _everything() -> Metrics:
     route.rack_traffic.read["x", "y"] = route.rack_traffic.avoidable["x", "y"] = 1
     cell = route.traffic.cell(0, 10, 9)
     cell.requests = cell.responses = route.traffic.raw["budget"] = 1
-    metrics = _Taking([route], cluster("k", 3, 1.5), topics=True)
+    known = cluster("k", 3, 1.5)
+    for topic in (ANSWERED.topic, MOVED.topic):
+        known.view.topics.adopt(str(topic), b"")
+    metrics = _Taking([route], known, topics=True)
     metrics.take(HintGiven(answered=ANSWERED, leader=2, epoch=2))
     metrics.take(HintMissed(answered=ANSWERED, reason="no_leader", settling="settled"))
     metrics.take(MOVED)

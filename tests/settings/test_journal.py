@@ -20,6 +20,10 @@ from tests.settings.samples import settings_of
             "kept_bytes is 2047, less than file_bytes, 2048",
         ),
         ({"sidecar": "a" * 201}, "should match pattern"),
+        (
+            {"kind": "files", "path": "p", "sidecar": "a" * 181},
+            "sidecar has 181 letters; with kind files, whose names begin with it, it may have 180",
+        ),
         ({"sidecar": "a/b"}, "should match pattern"),
         ({"sidecar": "a_b"}, "should match pattern"),
         ({"path": "a\0"}, "should match pattern"),

@@ -115,6 +115,22 @@ def test_times_are_in_seconds() -> None:
 
 
 @pytest.mark.parametrize(
+    ("settings", "reason"),
+    [
+        ({"takeover": "é" * 46}, "takeover has 92 bytes; .* may have 90"),
+        ({"takeover": "a\0b"}, "should match pattern"),
+        ({"switch_file": f"/run/{'é' * 121}"}, "name has 242 bytes; it may have 240"),
+    ],
+)
+def test_refuses_names_of_files_that_the_system_does_not_take(
+    settings: dict[str, str], reason: str
+) -> None:
+    """The first two ended `config check` with a traceback; the third could not be written."""
+    with pytest.raises(ValidationError, match=reason):
+        settings_of(routes=[ROUTE], **settings)
+
+
+@pytest.mark.parametrize(
     ("first", "second"),
     [
         ("0.0.0.0:9092", "127.0.0.1:9092"),

@@ -24,7 +24,7 @@ class TopicCounts:
         self.missed: Counter[tuple[str, str, str]] = Counter()
         self.moves: Counter[tuple[str, str]] = Counter()
         self._topics = topics
-        #: Topics that are labels now, and those of them that a cluster had when last asked.
+        #: Topics that are labels now, and those of them that a cluster has had.
         self._labels: set[str] = set()
         self._shown: set[str] = set()
 
@@ -37,16 +37,16 @@ class TopicCounts:
         if isinstance(event, HintGiven):
             topic, api = event.answered.topic, event.answered.api
             if self._counts(topic):
-                self.given[self._label(topic), api] += 1
+                self.given[self._label_of_known(topic), api] += 1
         elif isinstance(event, HintMissed):
             topic, api = event.answered.topic, event.answered.api
             if self._counts(topic):
                 self.missed[self._label(topic), api, event.reason] += 1
         elif isinstance(event, LeaderMoved) and self._counts(event.topic):
-            self.moves[event.cluster, self._label(event.topic)] += 1
+            self.moves[event.cluster, self._label_of_known(event.topic)] += 1
 
     def forget_deleted(self, is_known: Callable[[str], bool]) -> None:
-        """Forget the topics that a cluster had when this was last called, and that none has now.
+        """Forget the topics that a cluster has had, and that none has now.
 
         A topic that no cluster has shown stays: the proxy may not be allowed to see it.
         """
@@ -64,6 +64,13 @@ class TopicCounts:
 
     def _counts(self, topic: str) -> bool:
         return self._topics if isinstance(self._topics, bool) else topic in self._topics
+
+    def _label_of_known(self, topic: str) -> str:
+        """Return the label of a topic that a cluster shows, perhaps not for long."""
+        label = self._label(topic)
+        if label == topic:
+            self._shown.add(topic)
+        return label
 
     def _label(self, topic: str) -> str:
         if topic not in self._labels:

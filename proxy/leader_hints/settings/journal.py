@@ -7,6 +7,8 @@ from pydantic import Field, model_validator
 from leader_hints.address import Address
 from leader_hints.settings.fields import Group, seconds, whole
 
+#: Letters: a file's name may have 255, and time, run and number take 74 or 75 of them.
+_MOST_IN_NAMES = 180
 JournalKind = Literal["off", "files", "topic"]
 
 
@@ -84,6 +86,11 @@ class JournalSettings(Group):
     def _check_place(self) -> Self:
         if self.kind == "files" and not self.path:
             raise ValueError("kind files needs path, the folder that the files are written to")
+        if self.kind == "files" and len(self.sidecar) > _MOST_IN_NAMES:
+            raise ValueError(
+                f"sidecar has {len(self.sidecar)} letters; with kind files, whose names begin with "
+                f"it, it may have {_MOST_IN_NAMES}"
+            )
         if self.kind == "files" and self.kept_bytes < self.file_bytes:
             raise ValueError(
                 f"kept_bytes is {self.kept_bytes}, less than file_bytes, {self.file_bytes}: a file "

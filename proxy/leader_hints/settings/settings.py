@@ -5,7 +5,9 @@ from the command line, the environment and the file, so that a refusal can say w
 from.
 """
 
+import os
 from itertools import combinations
+from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -27,6 +29,10 @@ HintsMode = Literal["on", "observe", "off"]
 ClosestReplica = Literal["off", "observe", "on"]
 TopicIds = Literal["broker", "synthesize"]
 _MOST_WORKERS: Final = 128
+#: The system takes 107, and some have fewer; beside the path is one with a process id at its end.
+_MOST_SOCKET_BYTES: Final = 90
+#: The system takes 255; beside the file is one with a process id at its end.
+_MOST_NAME_BYTES: Final = 240
 
 
 class Settings(BaseSettings):
@@ -124,7 +130,7 @@ class Settings(BaseSettings):
         "way. After a third of it no further request is read. 0: they are closed at once. A "
         "second signal closes the rest at once.",
     )
-    takeover: Annotated[str, Field(min_length=1, max_length=90)] | None = Field(
+    takeover: Annotated[str, Field(min_length=1, pattern=r"^[^\x00]*$")] | None = Field(
         default=None,
         description="Path of a Unix socket by which a new process takes over from this one: it "
         "gets the listening sockets, so no connection is refused. The folder must exist. null: "
@@ -187,6 +193,22 @@ class Settings(BaseSettings):
                     f"upstream {route.upstream} of route {route.name} leads to this process's "
                     f"admin server at {self.admin}; upstream must be the broker's address"
                 )
+        return self
+
+    @model_validator(mode="after")
+    def _check_paths(self) -> Self:
+        socket_bytes = len(os.fsencode(self.takeover or ""))
+        if socket_bytes > _MOST_SOCKET_BYTES:
+            raise ValueError(
+                f"takeover has {socket_bytes} bytes; the path of a Unix socket may have "
+                f"{_MOST_SOCKET_BYTES}"
+            )
+        name_bytes = len(os.fsencode(Path(self.switch_file).name))
+        if name_bytes > _MOST_NAME_BYTES:
+            raise ValueError(
+                f"switch_file: the file's name has {name_bytes} bytes; it may have "
+                f"{_MOST_NAME_BYTES}"
+            )
         return self
 
     @model_validator(mode="after")

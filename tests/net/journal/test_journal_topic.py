@@ -1,12 +1,15 @@
-"""Properties for the journal's Kafka client: what is refused, and that no secret is shown."""
+"""The journal's Kafka client: properties that are refused, secrets, and lines too large."""
 
 from pathlib import Path
+from typing import Any
 
 import pytest
+from confluent_kafka import KafkaError, KafkaException
 
 from leader_hints.errors import BrokerError, ConfigurationError
 from leader_hints.net.journal import journal_topic
 from leader_hints.net.journal.journal_topic import KafkaSink, read_properties
+from leader_hints.net.journal.sink import LinesLostError
 
 
 def _file(folder: Path, text: str) -> Path:
@@ -27,6 +30,7 @@ def test_properties_are_lines_with_comments(tmp_path: Path) -> None:
 
 def test_every_bad_line_is_named_and_no_value_is_reported(tmp_path: Path) -> None:
     text = "acks=hunter2\nhunter2\nlinger.ms=5\nlinger.ms=hunter2\n=hunter2\nclient.id=hunter2\n"
+    text += "transactional.id=hunter2\n"
     file = _file(tmp_path, text)
     with pytest.raises(ConfigurationError) as refused:
         read_properties(file)
@@ -37,6 +41,8 @@ def test_every_bad_line_is_named_and_no_value_is_reported(tmp_path: Path) -> Non
         f"journal.properties_file: {file}, line 4: linger.ms stands twice",
         f"journal.properties_file: {file}, line 5: it is no NAME=VALUE",
         f"journal.properties_file: {file}, line 6: client.id is set by the journal; remove the "
+        "line",
+        f"journal.properties_file: {file}, line 7: the journal has no transactions; remove the "
         "line",
     )
 
@@ -100,3 +106,69 @@ def test_no_secret_is_reported_that_was_taken(monkeypatch: pytest.MonkeyPatch) -
     with pytest.raises(BrokerError, match="Unrecognized") as refused:
         sink.write([b"a line"])
     assert "hunter2" not in str(refused.value)
+
+
+_TOO_LARGE = KafkaError(KafkaError.MSG_SIZE_TOO_LARGE)
+
+
+class _Broker:
+    """In place of librdkafka: sends all lines between two flushes at once, to a topic that takes
+    ``most`` bytes; ``longest``: of a line that it takes itself.
+    """
+
+    def __init__(self, most: int, longest: int) -> None:
+        self.taken: list[bytes] = []
+        self.flushes = 0
+        self._most = most
+        self._longest = longest
+        self._waiting: list[tuple[bytes, Any]] = []
+
+    def produce(self, _topic: str, line: bytes, _key: bytes, on_delivery: Any) -> None:
+        if len(line) > self._longest:
+            raise KafkaException(_TOO_LARGE)
+        self._waiting.append((line, on_delivery))
+
+    def flush(self, _patience: float) -> None:
+        self.flushes += 1
+        waiting, self._waiting = self._waiting, []
+        too_large = sum(len(line) for line, _ in waiting) > self._most
+        if not too_large:
+            self.taken += [line for line, _ in waiting]
+        for _, delivered in waiting:
+            delivered(_TOO_LARGE if too_large else None, None)
+
+
+def _sink(monkeypatch: pytest.MonkeyPatch, most: int, longest: int = 1000) -> tuple[KafkaSink, Any]:
+    broker = _Broker(most, longest)
+    monkeypatch.setattr(journal_topic, "Producer", lambda _: broker)
+    return KafkaSink("127.0.0.1:9", "t", "c", "k", {}), broker
+
+
+def test_lines_that_are_too_large_together_are_written_in_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """librdkafka sends the same again, for ever: nothing was written any more after a storm."""
+    sink, broker = _sink(monkeypatch, most=100)
+    lines = [b"%010d" % number for number in range(64)]
+    sink.write(lines)
+    assert broker.taken == lines
+    # They are not tried all at once again.
+    before = broker.flushes
+    sink.write(lines[:8])
+    assert broker.flushes == before + 1
+
+
+@pytest.mark.parametrize(("most", "longest"), [(100, 1000), (1000, 100)])
+def test_a_line_that_is_too_large_by_itself_is_lost_alone(
+    monkeypatch: pytest.MonkeyPatch, most: int, longest: int
+) -> None:
+    sink, broker = _sink(monkeypatch, most, longest)
+    large = b"x" * 101
+    lines = [b"%010d" % number for number in range(16)]
+    with pytest.raises(LinesLostError, match="Message size too large") as lost:
+        sink.write([*lines[:4], large, *lines[4:]])
+    assert (lost.value.first, lost.value.last) == (large, large)
+    sink.write([*lines[:4], large, *lines[4:]])
+    assert sorted(broker.taken) == lines
+    sink.write([b"next"])
+    assert broker.taken[-1] == b"next"

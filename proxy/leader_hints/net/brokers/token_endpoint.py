@@ -32,7 +32,10 @@ _RENEWED_AFTER: Final = 0.8
 _LONGEST_LIFE: Final = 1e9
 #: Bytes of an answer. A token has a few thousand at most.
 _LARGEST: Final = 65_536
-_RECEIVE: Final = 16_384
+#: Bytes taken in one step. An answer may be of parts of one byte, with six bytes each.
+_RECEIVE: Final = 1024
+#: Answers such as 100 (Continue) before the one that counts.
+_MOST_BEFORE: Final = 10
 _OK: Final = 200
 _TOKEN: Final = re.compile(r"[!-~]+")
 _BROKEN: Final = (trio.BrokenResourceError, trio.ClosedResourceError, h11.ProtocolError)
@@ -171,11 +174,15 @@ async def _exchange(
     http = h11.Connection(h11.CLIENT)
     sent = (http.send(event) for event in (request, h11.Data(body), h11.EndOfMessage()))
     await stream.send_all(b"".join(data or b"" for data in sent))
-    status, received = 0, bytearray()
+    status, before, received = 0, 0, bytearray()
     while True:
         event = http.next_event()
         if event is h11.NEED_DATA:
             http.receive_data(bytes(await stream.receive_some(_RECEIVE)))
+        elif isinstance(event, h11.InformationalResponse):
+            before += 1
+            if before > _MOST_BEFORE:
+                raise LoginError(f"it has announced its answer more than {_MOST_BEFORE} times")
         elif isinstance(event, h11.Response):
             status = event.status_code
         elif isinstance(event, h11.Data):

@@ -13,10 +13,13 @@ from typing import Final
 from confluent_kafka import KafkaError, KafkaException, Message, Producer
 
 from leader_hints.errors import BrokerError, ConfigurationError
+from leader_hints.net.journal.sink import LinesLostError
 
 #: Seconds that a write waits for the brokers' word.
 _PATIENCE: Final = 5.0
 _NOT_YET: Final = "no broker has acknowledged it yet"
+#: Lines that are produced at once, as long as no broker finds them too large together.
+_AT_ONCE: Final = 1_000_000
 #: What the journal sets itself.
 _OURS: Final = frozenset(
     {
@@ -66,6 +69,7 @@ class KafkaSink:
         }
         self._fatal = False
         self._problem = _NOT_YET
+        self._at_once = _AT_ONCE
         self._batch: _Batch | None = None
         self._producer = self._open()
 
@@ -73,15 +77,21 @@ class KafkaSink:
         """See :class:`leader_hints.net.journal.sink.Sink`. What the brokers have not
         acknowledged stays with librdkafka, and a second call waits for it.
 
+        librdkafka does not know the topic's ``max.message.bytes``, which counts for what it sends
+        at once, and sends the same again. So lines that a broker finds too large together are
+        produced in halves, each when the one before is acknowledged, and fewer at once from then
+        on.
+
         :raises BrokerError: not all is acknowledged yet.
+        :raises LinesLostError: a line is too large by itself.
         """
         if self._fatal:
             # Nobody knows what it delivered: all goes again, through a new one.
             self._producer, self._batch, self._fatal = self._open(), None, False
         if self._batch is None:
             self._batch = _Batch(lines)
-        self._produce(self._batch)
-        self._producer.flush(_PATIENCE)
+        while self._advance(self._batch):
+            pass
         if self._batch.unsent or self._batch.awaited:
             raise BrokerError(self._problem)
         self._batch, self._problem = None, _NOT_YET
@@ -101,16 +111,43 @@ class KafkaSink:
             text = f"a property is none that can be set in a file: {error}"
             raise ConfigurationError(f"journal.properties_file: {text}") from None
 
+    def _advance(self, batch: "_Batch") -> bool:
+        """Produce some lines, and wait for the brokers' word; return whether there are more to try.
+
+        :raises LinesLostError: a line is too large by itself.
+        """
+        if not batch.awaited:
+            self._produce(batch)
+        self._producer.flush(_PATIENCE)
+        if batch.awaited:
+            return False
+        failed, batch.failed = batch.failed, []
+        batch.unsent[:0] = failed
+        if not batch.too_large:
+            return bool(batch.unsent) and not failed
+        if batch.produced > 1:
+            self._at_once = batch.produced // 2
+            return True
+        # It came back first, and is taken no more.
+        self._at_once = _AT_ONCE
+        line = batch.unsent.pop(0)
+        raise LinesLostError(self._problem, line, line)
+
     def _produce(self, batch: "_Batch") -> None:
-        unsent, batch.unsent = batch.unsent, []
-        for line in unsent:
+        some = batch.unsent[: self._at_once]
+        batch.produced, batch.too_large = len(some), False
+        del batch.unsent[: len(some)]
+        for line in some:
             try:
                 self._producer.produce(
                     self._topic, line, self._key, on_delivery=partial(self._delivered, batch, line)
                 )
-            except (BufferError, KafkaException) as error:
+            except BufferError as error:
+                self._problem = str(error)
+                batch.failed.append(line)
+            except KafkaException as error:
+                batch.fail(line, error.args[0])
                 self._problem = self._without_values(str(error))
-                batch.unsent.append(line)
             else:
                 batch.awaited += 1
 
@@ -120,7 +157,7 @@ class KafkaSink:
         batch.awaited -= 1
         if error is not None:
             self.erred(error)
-            batch.unsent.append(line)
+            batch.fail(line, error)
 
     def erred(self, error: KafkaError) -> None:
         """Take librdkafka's word that something is wrong, as it calls back."""
@@ -148,11 +185,23 @@ def _hidden_texts(values: Iterable[str]) -> list[str]:
 
 
 class _Batch:
-    """Lines that are not acknowledged: ``unsent`` are to be produced, others ``awaited``."""
+    """Lines that are not acknowledged: ``unsent`` are to be produced, others ``awaited``.
+
+    ``produced``: how many were produced last; ``failed``: those of them that were not taken;
+    ``too_large``: a broker said so of some of them.
+    """
 
     def __init__(self, lines: Sequence[bytes]) -> None:
         self.unsent = list(lines)
         self.awaited = 0
+        self.produced = 0
+        self.failed: list[bytes] = []
+        self.too_large = False
+
+    def fail(self, line: bytes, error: KafkaError) -> None:
+        """Take it that a line was not taken."""
+        self.failed.append(line)
+        self.too_large |= error.code() == KafkaError.MSG_SIZE_TOO_LARGE
 
 
 def read_properties(file: Path) -> dict[str, str]:
@@ -177,6 +226,8 @@ def read_properties(file: Path) -> dict[str, str]:
             problems.append(f"{place}: it is no NAME=VALUE")
         elif name in _OURS:
             problems.append(f"{place}: {name} is set by the journal; remove the line")
+        elif name == "transactional.id":
+            problems.append(f"{place}: the journal has no transactions; remove the line")
         elif name in properties:
             problems.append(f"{place}: {name} stands twice")
         properties[name] = value
