@@ -31,6 +31,8 @@ from leader_hints.core.partition_bits import PartitionBits
 _LARGEST_GAP = 1024
 #: Partitions that are learnt in one go: each may have moved, which all takers of events get.
 LEARNT_AT_ONCE = 100
+#: As how many of them counts one of which brokers disagree: each of 500 may have reported it.
+_DISPUTED = 20
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -218,10 +220,12 @@ class LeaderView:
         lower: LowerEpochs | None = None
         contradicted = PartitionBits()
         before = topic.contradicted.get(broker.poller, _NONE) if poll else _NONE
-        settles = self.metadata_brokers.awaited > 0
+        settles, due = self.metadata_brokers.awaited > 0, LEARNT_AT_ONCE
         for number, led in enumerate(answer.partitions, 1):
-            if number % LEARNT_AT_ONCE == 0:
+            due -= 1
+            if due <= 0:
                 yield moves
+                due = LEARNT_AT_ONCE
                 if not self.topics.has(topic):
                     # Another answer reported that the topic is deleted, or is another.
                     return
@@ -239,6 +243,7 @@ class LeaderView:
                     contradicted.add(led.partition)
                     if led.partition in before:
                         moves += self._reports.persists(topic, led, broker)
+                        due -= _DISPUTED
                 elif poll:
                     lower = lower or LowerEpochs(self.topics, topic, broker, self._clock())
                     moves += self._reports.restored(topic, led, lower)
