@@ -293,8 +293,8 @@ def test_partitions_that_polls_of_many_routes_lack_are_forgotten_in_short_steps(
 def test_partitions_of_which_many_brokers_disagree_are_learnt_in_short_steps() -> None:
     """With 499 routes a step took 9 ms."""
     view, routes, partitions = LeaderView("k"), 300, 120
-    now = answer({partition: (1, 5) for partition in range(partitions)})
-    former = answer({partition: (2, 4) for partition in range(partitions)})
+    now = answer(dict.fromkeys(range(partitions), (1, 5)))
+    former = answer(dict.fromkeys(range(partitions), (2, 4)))
     for _ in range(3):
         for node in range(routes):
             steps = view.learning(now if node else former, node, route=f"r{node}", poll=True)
