@@ -168,10 +168,25 @@ class AdminView:
         for route in [*self._parts.table.routes]:
             self._switch(route, self._kept.get(route.name, self._parts.table.mode))
 
-    async def restore_again(self) -> None:
+    async def restore_again(self, told: Mapping[str, str] | None) -> None:
         """Do so once more: that process could be switched until it was replaced.
 
-        As it was read before, where it cannot be read now: nobody takes connections meanwhile.
+        ``told``: what it had set and not written then, by route name; ``None``: it had written all.
+        """
+        if told is None or not self._parts.settings.switch_file:
+            await self._read_again()
+            self.restore()
+        else:
+            # A newer process may have modes that are not known here.
+            self._kept = {route: Mode(mode) for route, mode in told.items() if mode in [*Mode]}
+            self.restore()
+            # It is for this process to write now.
+            self._keep()
+
+    async def _read_again(self) -> None:
+        """Read the file; what was read before counts where it cannot be read now.
+
+        It is not waited for long: nobody takes connections meanwhile.
         """
         # RuntimeError: the system may refuse a thread.
         with contextlib.suppress(ConfigurationError, RuntimeError), trio.move_on_after(_TO_READ):
@@ -181,7 +196,6 @@ class AdminView:
                 abandon_on_cancel=True,
                 limiter=trio.CapacityLimiter(1),
             )
-        self.restore()
 
     def switching_all(self, mode: Mode) -> Iterator[None]:
         """Change what all routes do about hints, as the settings say from now on; in steps.
