@@ -867,6 +867,14 @@ async def test_what_is_switched_while_all_routes_are_stays_so(
     assert [*view.modes().values()] == [settings, settings, switched, settings]
 
 
+async def test_nothing_is_switched_any_more_once_another_process_has_taken_over(log: _Log) -> None:
+    _, view = _switching(2)
+    await view.close()
+    refused = "another process has taken over; ask again"
+    assert view.switch("r1", Mode.OFF) == view.switch("r0", Mode.ON) == refused
+    assert {*view.modes().values()} == {Mode.ON}
+
+
 async def test_of_settings_that_are_read_together_the_last_ones_count(log: _Log) -> None:
     _, view = _switching(4)
     first = view.switching_all(Mode.OFF)

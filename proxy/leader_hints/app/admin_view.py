@@ -50,7 +50,7 @@ class AdminView:
         self._admin: Admin | None = None
         #: Routes that are still to be switched to what the settings say.
         self._to_switch: set[str] = set()
-        self.listening = self.stopping = False
+        self.listening = self.stopping = self._replaced = False
 
     async def serve(
         self, nursery: trio.Nursery, address: Address, more: Sequence[MorePages]
@@ -92,7 +92,11 @@ class AdminView:
             self._admin.renew_threads()
 
     async def close(self) -> None:
-        """Answer no new request any more: another process does."""
+        """Answer no new request any more, and switch nothing for those that are under way.
+
+        Another process does both from now on.
+        """
+        self._replaced = True
         self._listeners.close()
         await self._listeners.closed()
 
@@ -216,6 +220,9 @@ class AdminView:
 
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
+        if self._replaced:
+            # The request began here before that: "done" would be said of a process that ends.
+            return "another process has taken over; ask again"
         # Also where that is what it does: it was to be switched to something else.
         self._to_switch.discard(name)
         refused = self._switch(self._parts.table.by_name(name), mode)
