@@ -352,8 +352,8 @@ class _Process:
     async def _hand_admin_over(self, takeover: Takeover) -> None:
         """Leave the admin server and the kill switch's file to the process that takes over.
 
-        Whatever was switched here is in the file when that process reads it, or that process is
-        told; but one of an older version is not, nor of more routes than a message has room for.
+        Whatever was switched here is in the file when that process reads it, or in a message to
+        it; but an older version does not read that, and it has room for some 1,000 routes.
         Nothing is switched here from then on, nor written: that process may have been switched
         since, and this one may serve its last links for long.
         """

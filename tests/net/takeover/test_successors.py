@@ -113,7 +113,7 @@ async def test_the_one_that_serves_leaves_when_the_other_can_serve(tmp_path: Pat
     ],
     ids=["nothing", "back to the settings", "a route", "very many"],
 )
-async def test_the_successor_is_told_what_was_switched(
+async def test_the_successor_learns_what_was_switched(
     tmp_path: Path, switched: dict[str, str] | None, told: dict[str, str] | None
 ) -> None:
     async with _serving(tmp_path) as serving, trio.open_nursery() as nursery:
