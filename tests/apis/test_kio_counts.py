@@ -82,3 +82,22 @@ def test_a_tagged_field_that_claims_very_much_is_refused() -> None:
         )
     with pytest.raises(WireError, match="do not fit"):
         read_request(memoryview(framed(_FETCH_15 + _VERY_MANY)))
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [_FETCH_15 + b"\0", _FETCH_15_OF_A_TOPIC + bytes(2), _FETCH_11 + b"\xff\xff\xff\xff"],
+    ids=["topics", "partitions", "of an old version"],
+)
+def test_an_array_that_is_null_and_must_not_be_is_refused(begun: bytes) -> None:
+    """kio reads None there, over which nobody can go."""
+    with pytest.raises(WireError, match="null that must not be"):
+        read_request(memoryview(framed(begun)))
+
+
+@pytest.mark.parametrize("topics", ["00", "ffffffff"])
+def test_an_array_that_may_be_null_is_read(topics: str) -> None:
+    version, flexible = (9, b"\0") if topics == "00" else (1, b"")
+    header = struct.pack(">hhih", ApiKey.METADATA, version, 1, -1) + flexible
+    body = bytes.fromhex(topics) + (bytes(4) if flexible else b"")
+    assert read_request(memoryview(framed(header + body))).topics is None

@@ -811,11 +811,11 @@ async def test_a_route_that_relays_tls_unread_is_not_switched(log: _Log) -> None
         nursery.cancel_scope.cancel()
 
 
-def _switching(count: int) -> tuple[Parts, admin_view.AdminView]:
+def _switching(count: int, **values: Any) -> tuple[Parts, admin_view.AdminView]:
     """Return the parts of a process with so many routes, and what switches them."""
     listen = [Address("127.0.0.1", 20_000 + number) for number in range(count)]
     upstream = Address("127.0.0.1", 9092)
-    settings = _settings(*((at, upstream) for at in listen), hints="on")
+    settings = _settings(*((at, upstream) for at in listen), hints="on", **values)
     parts = Parts(settings, fixed_routes.FixedRoutes(settings.routes))
     return parts, admin_view.AdminView(parts)
 
@@ -865,6 +865,25 @@ async def test_what_is_switched_while_all_routes_are_stays_so(
     assert view.switch("r2", switched) is None
     assert [*steps] == [None] * 3
     assert [*view.modes().values()] == [settings, settings, switched, settings]
+
+
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_what_a_former_process_tells_counts_where_the_switch_is_kept(
+    log: _Log, tmp_path: Path, *, keeps: bool
+) -> None:
+    values = {"switch_file": str(tmp_path / "switch.json")} if keeps else {}
+    _, view = _switching(3, **values)
+    # The last route is none of this process's, and the mode before it one of a newer version.
+    await view.restore_again({"r0": "off", "r1": "loud", "gone": "off"})
+    assert [*view.modes().values()] == [Mode.OFF if keeps else Mode.ON, Mode.ON, Mode.ON]
+
+
+async def test_nothing_is_switched_any_more_once_another_process_has_taken_over(log: _Log) -> None:
+    _, view = _switching(2)
+    await view.close()
+    refused = "another process has taken over; ask again"
+    assert view.switch("r1", Mode.OFF) == view.switch("r0", Mode.ON) == refused
+    assert {*view.modes().values()} == {Mode.ON}
 
 
 async def test_of_settings_that_are_read_together_the_last_ones_count(log: _Log) -> None:

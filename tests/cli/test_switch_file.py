@@ -21,6 +21,7 @@ from tests.cli.commands import leader_hints
 from tests.harness.ports import free_ports
 from tests.harness.proxyproc import ProxyProcess
 from tests.harness.waiting import until
+from tests.net import messages
 
 
 def _process(folder: Path, log: str, file: Path, ports: list[int]) -> ProxyProcess:
@@ -119,6 +120,40 @@ def test_a_new_process_serves_though_the_file_hangs_when_it_has_taken_over(tmp_p
         socket.create_connection(("127.0.0.1", port)).close()
 
 
+def test_what_could_not_be_written_is_the_new_processs_and_so_is_the_file(tmp_path: Path) -> None:
+    """The former process went on to try as long as it had links, and undid what the new one was
+    switched to by then."""
+    (port,) = free_ports(1)
+    listen, file = ("127.0.0.1", port), tmp_path / "switch.json"
+    name = f"127.0.0.1:{port}"
+    with socket.create_server(("127.0.0.1", 0)) as silent, contextlib.ExitStack() as stack:
+        before = ProxyProcess([(listen, silent.getsockname())], tmp_path / "before")
+        before.environment |= {
+            "LEADER_HINTS_SWITCH_FILE": str(file),
+            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+        }
+        stack.enter_context(before)
+        # A disk that hangs: to open this for writing waits for a reader.
+        slow = file.with_name(f"{file.name}.{before.pid}")
+        os.mkfifo(slow)
+        before.switch_hints(name, "observe")
+        # Half of a request, for which the former process stays.
+        link = stack.enter_context(socket.create_connection(listen))
+        link.sendall(messages.request(999, 0, 1, b"something")[:7])
+        until(lambda: before.status()["routes"][0]["links_open"] == 1, "it is a link")
+        after = stack.enter_context(before.successor(tmp_path / "after"))
+
+        assert _modes(after) == ["observe"]
+        until(file.exists, "the new one keeps that")
+        assert json.loads(file.read_text(encoding="utf-8")) == {name: "observe"}
+        after.switch_hints(name, "off")
+        until(lambda: json.loads(file.read_text(encoding="utf-8")) == {name: "off"}, "and this")
+        assert before.exit_code() is None
+        with open(os.open(slow, os.O_RDONLY | os.O_NONBLOCK), "rb", buffering=0):
+            until(lambda: not slow.exists(), "what hung has gone on")
+        assert json.loads(file.read_text(encoding="utf-8")) == {name: "off"}
+
+
 def test_a_process_that_does_not_take_over_leaves_the_file_alone(tmp_path: Path) -> None:
     file, ports = tmp_path / "switch.json", free_ports(2)
     names = [f"127.0.0.1:{port}" for port in ports]
@@ -207,6 +242,37 @@ async def test_a_disk_that_hangs_is_reported_and_left_behind(
         os.close(reader)
         nursery.cancel_scope.cancel()
     assert json.loads(path.read_text()) == {"r": "observe"}
+
+
+async def test_a_file_that_is_handed_over_is_written_no_more(
+    tmp_path: Path, mock_clock: MockClock
+) -> None:
+    path, events = tmp_path / "folder" / "switch.json", list[Event]()
+    file = SwitchFile(str(path), events.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        await trio.to_thread.run_sync(until, lambda: events, "there is no such folder")
+        await wait_all_tasks_blocked()
+        path.parent.mkdir()
+        assert file.hand_over() == {"r": "off"}
+        file.keep({"r": Mode.OBSERVE})
+        mock_clock.jump(100)
+        await wait_all_tasks_blocked()
+        assert not nursery.child_tasks
+        nursery.cancel_scope.cancel()
+    assert [*path.parent.iterdir()] == []
+
+
+async def test_of_what_is_written_nothing_is_handed_over(
+    tmp_path: Path, autojump_clock: MockClock
+) -> None:
+    file = SwitchFile(str(tmp_path / "switch.json"), list[Event]().append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        await file.written()
+        assert file.hand_over() is None
 
 
 async def test_what_is_kept_is_on_the_disk_before_it_has_its_name(

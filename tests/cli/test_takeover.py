@@ -162,6 +162,34 @@ def test_a_link_goes_on_until_it_rests_and_new_ones_are_the_new_processs(
             assert proxy.exit_code() == 0
 
 
+def test_a_switch_that_ends_when_another_process_has_taken_over_is_refused(
+    proxy: ProxyProcess, tmp_path: Path
+) -> None:
+    """It was answered 200 by a process that was about to end, and the one that serves stayed."""
+    listen = proxy.routes[0][0]
+    head = f"PUT /routes/127.0.0.1%3A{listen[1]}/hints HTTP/1.1\r\nHost: localhost\r\n"
+    with (
+        socket.create_connection(listen, _SECONDS) as sock,
+        socket.create_connection(proxy.admin_address, _SECONDS) as admin,
+    ):
+        assert _ask(sock) == _ANSWER
+        # The former process stays for the other half.
+        sock.sendall(_ASKED[:7])
+        admin.sendall(f"{head}Content-Length: 7\r\n\r\n".encode())
+        # What connects later is answered later.
+        until(lambda: proxy.status()["routes"][0]["links_open"] == 1, "it is a link", _SECONDS)
+        with proxy.successor(tmp_path / "proxy-1.log") as successor:
+            admin.sendall(b"observe")
+            with admin.makefile("rb") as answer:
+                said = answer.read()
+            assert said.startswith(b"HTTP/1.1 409 ")
+            assert b"another process has taken over; ask again" in said
+            assert [route["hints"] for route in successor.status()["routes"]] == ["off"]
+            assert proxy.events("hints_switched") == []
+            sock.sendall(_ASKED[7:])
+            until(lambda: _ended(proxy), "the former one ends")
+
+
 def test_a_client_whose_handshake_is_under_way_is_served_by_the_former_process(
     broker: _Broker, tmp_path: Path
 ) -> None:

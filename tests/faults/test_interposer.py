@@ -12,6 +12,9 @@ from leader_hints.faults.interposer import Interposer
 from tests.faults.interposed import RESPONSE, interposed
 from tests.net.messages import framed, metadata_request
 
+#: What begins no Kafka message: a client that speaks TLS.
+_HELLO = b"\x16\x03\x01\x02\0" + bytes(512)
+
 
 def _pair() -> tuple[trio.SocketStream, trio.SocketStream]:
     one, other = trio.socket.socketpair()
@@ -30,16 +33,44 @@ async def test_a_link_that_ends_before_its_response_ends_that_connection_alone()
 
 async def test_bytes_that_are_no_kafka_go_on_to_the_link_which_says_so() -> None:
     """A client that speaks TLS waited for 30 s, and anybody could have 2 GB of his bytes kept."""
-    hello = b"\x16\x03\x01\x02\0" + bytes(512)
     async with interposed(Interposer(Faults(), lambda event: None)) as (client, link):
-        await client.send_all(metadata_request(12, 1) + hello)
+        await client.send_all(metadata_request(12, 1) + _HELLO)
         received = b""
-        while len(received) < len(metadata_request(12, 1) + hello):
+        while len(received) < len(metadata_request(12, 1) + _HELLO):
             received += await link.receive_some()
         await client.send_all(b"more")
         assert await link.receive_some() == b"more"
-        assert received == metadata_request(12, 1) + hello
+        assert received == metadata_request(12, 1) + _HELLO
         await link.aclose()
+        assert await client.receive_some() == b""
+
+
+@pytest.mark.parametrize("more", [b"", _HELLO], ids=["", "behind no Kafka"])
+async def test_a_link_learns_that_its_client_says_nothing_more(
+    more: bytes, autojump_clock: trio.testing.MockClock
+) -> None:
+    """A client that had gone while its broker hung left its link there for good."""
+    async with interposed(Interposer(Faults(), lambda event: None)) as (client, link):
+        await client.send_all(metadata_request(12, 1) + more)
+        await client.aclose()
+        received = b""
+        while chunk := await link.receive_some():
+            received += chunk
+        assert received == metadata_request(12, 1) + more
+        # As the pump does where the broker has said nothing for `linger_ms`.
+        await link.aclose()
+
+
+async def test_a_client_that_says_nothing_more_gets_its_response(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    async with interposed(Interposer(Faults(), lambda event: None)) as (client, link):
+        await client.send_all(metadata_request(12, 1))
+        await client.send_eof()
+        assert await link.receive_some() == metadata_request(12, 1)
+        assert await link.receive_some() == b""
+        await link.send_all(RESPONSE)
+        assert await client.receive_some() == RESPONSE
         assert await client.receive_some() == b""
 
 

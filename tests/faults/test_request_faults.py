@@ -1,14 +1,23 @@
 """Faults of requests, where clients meet them: at the interposer."""
 
+import struct
+
 import pytest
 import trio
 import trio.testing
 
+from leader_hints.apis.keys import ApiKey
+from leader_hints.core.events import Event
 from leader_hints.faults.fault import Fault, Faults
 from leader_hints.faults.interposer import Interposer
 from tests.core.samples import fetch_answer, fetch_request, produce_request
 from tests.faults.interposed import RESPONSE, interposed
-from tests.net.messages import metadata_request
+from tests.net.messages import framed, metadata_request
+
+_TOPICS_NULL = b"\xff\xff\xff\xff"
+#: Requests whose topics are null, which the protocol does not allow.
+_PRODUCE_8 = struct.pack(">hhihhhi", ApiKey.PRODUCE, 8, 1, -1, -1, 1, 1000) + _TOPICS_NULL
+_FETCH_4 = struct.pack(">hhihiiiib", ApiKey.FETCH, 4, 1, -1, -1, 500, 1, 1, 0) + _TOPICS_NULL
 
 
 async def _connected() -> tuple[trio.SocketStream, trio.SocketStream]:
@@ -86,3 +95,16 @@ async def test_an_error_of_a_topic_ends_no_session_that_lacks_it(
         answer = await client.receive_some()
         assert (answer != nothing) is refused
         await client.aclose()
+
+
+@pytest.mark.parametrize("request_", [_PRODUCE_8, _FETCH_4], ids=["Produce", "Fetch"])
+async def test_an_array_that_is_null_is_for_the_broker_to_refuse(request_: bytes) -> None:
+    """It was reported as a defect of the proxy."""
+    faults, told = Faults(), list[Event]()
+    faults.begin(Fault.model_validate({"action": "error", "topics": ["t"]}))
+    async with interposed(Interposer(faults, told.append)) as (client, link):
+        await client.send_all(framed(request_))
+        assert await link.receive_some() == framed(request_)
+        await link.aclose()
+        assert await client.receive_some() == b""
+    assert told == []

@@ -12,7 +12,7 @@ from leader_hints.faults.interposer import Interposer
 from leader_hints.faults.stale_metadata import read_told
 from tests.core.samples import metadata_answer
 from tests.faults.interposed import RESPONSE, interposed
-from tests.net.messages import metadata_request
+from tests.net.messages import framed, metadata_request
 
 
 @pytest.mark.parametrize(
@@ -103,3 +103,16 @@ async def test_of_two_faults_that_choose_a_partition_the_older_says_its_leader()
     faults.begin(Fault(action=Action.STALE_METADATA), {("a", 0): (2, 5), ("b", 0): (2, 5)})
     told = await _told_leaders(faults, {"a": (3, 6), "b": (3, 6)}, done)
     assert told == {("a", 0): (1, 4), ("b", 0): (2, 5)}
+
+
+async def test_metadata_with_an_array_that_is_null_ends_the_connection_alone() -> None:
+    """It was reported as a defect of the proxy."""
+    faults, told = Faults(), list[Event]()
+    faults.begin(Fault(action=Action.STALE_METADATA), {("a", 0): (1, 4)})
+    async with interposed(Interposer(faults, told.append)) as (client, link):
+        await client.send_all(metadata_request(1, 1))
+        await link.receive_some()
+        # No brokers, the controller, and topics that are null.
+        await link.send_all(framed(bytes.fromhex("00000001 00000000 ffffffff ffffffff")))
+        assert await client.receive_some() == b""
+    assert told == []

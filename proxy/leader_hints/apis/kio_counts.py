@@ -1,7 +1,8 @@
 """Whether a message can have as many elements as its arrays claim, before kio reads it.
 
 kio takes memory for a whole array at once. Where there is not so much, the process ends: a count of
-five bytes claims 32 GB, and there is no exception.
+five bytes claims 32 GB, and there is no exception. And it reads null for any array, also for those
+of which Kafka's message definitions say that they cannot be null.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -10,6 +11,7 @@ from functools import cache
 from types import NoneType
 from typing import Any, Final, NamedTuple, get_args, get_origin
 
+from leader_hints.wire.errors import Malformed
 from leader_hints.wire.reader import Reader
 
 #: Bytes of the types of fixed width.
@@ -42,7 +44,8 @@ class _Form(NamedTuple):
 def check_counts(kind: Any, body: memoryview) -> None:
     """Check a message of one of kio's classes, without its header; more may stand behind it.
 
-    :raises WireError: it is not well formed, or an array claims more than there is room for.
+    :raises WireError: it is not well formed, an array claims more than there is room for, or one
+        is null that must not be: brokers and clients refuse that.
     """
     _entity(kind).passes(Reader(body))
 
@@ -72,9 +75,11 @@ def _entity(kind: Any) -> _Form:
 def _form(kind: Any, kafka_type: str, flexible: bool) -> _Form:
     parts: Sequence[Any] = get_args(kind)
     if get_origin(kind) is tuple:
-        return _array(_form(parts[0], kafka_type, flexible), flexible)
+        return _array(_form(parts[0], kafka_type, flexible), flexible, nullable=False)
     if NoneType in parts:
         (inner,) = (part for part in parts if part is not NoneType)
+        if get_origin(inner) is tuple:
+            return _array(_form(get_args(inner)[0], kafka_type, flexible), flexible, nullable=True)
         form = _form(inner, kafka_type, flexible)
         return _nullable(form) if is_dataclass(inner) else form
     if isinstance(kind, type) and is_dataclass(kind):
@@ -89,11 +94,14 @@ def _form(kind: Any, kafka_type: str, flexible: bool) -> _Form:
     return _Form(4, lambda reader: reader.skip(max(reader.int32(), 0)))
 
 
-def _array(of: _Form, flexible: bool) -> _Form:
-    count = Reader.compact_array if flexible else Reader.array
+def _array(of: _Form, flexible: bool, *, nullable: bool) -> _Form:
+    length = Reader.nullable_compact_array if flexible else Reader.nullable_array
 
     def passes(reader: Reader) -> None:
-        for _ in range(count(reader, of.smallest)):
+        count = length(reader, of.smallest)
+        if count < 0 and not nullable:
+            raise Malformed("an array is null that must not be")
+        for _ in range(count):
             of.passes(reader)
 
     return _Form(1 if flexible else 4, passes)

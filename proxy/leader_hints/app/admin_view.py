@@ -50,7 +50,7 @@ class AdminView:
         self._admin: Admin | None = None
         #: Routes that are still to be switched to what the settings say.
         self._to_switch: set[str] = set()
-        self.listening = self.stopping = False
+        self.listening = self.stopping = self._replaced = False
 
     async def serve(
         self, nursery: trio.Nursery, address: Address, more: Sequence[MorePages]
@@ -92,7 +92,11 @@ class AdminView:
             self._admin.renew_threads()
 
     async def close(self) -> None:
-        """Answer no new request any more: another process does."""
+        """Answer no new request any more, and switch nothing for those that are under way.
+
+        Another process does both from now on.
+        """
+        self._replaced = True
         self._listeners.close()
         await self._listeners.closed()
 
@@ -168,10 +172,25 @@ class AdminView:
         for route in [*self._parts.table.routes]:
             self._switch(route, self._kept.get(route.name, self._parts.table.mode))
 
-    async def restore_again(self) -> None:
+    async def restore_again(self, told: Mapping[str, str] | None) -> None:
         """Do so once more: that process could be switched until it was replaced.
 
-        As it was read before, where it cannot be read now: nobody takes connections meanwhile.
+        ``told``: what it had set and not written then, by route name; ``None``: it had written all.
+        """
+        if told is None or not self._parts.settings.switch_file:
+            await self._read_again()
+            self.restore()
+        else:
+            # A newer process may have modes that are not known here.
+            self._kept = {route: Mode(mode) for route, mode in told.items() if mode in [*Mode]}
+            self.restore()
+            # It is for this process to write now.
+            self._keep()
+
+    async def _read_again(self) -> None:
+        """Read the file; what was read before counts where it cannot be read now.
+
+        It is not waited for long: nobody takes connections meanwhile.
         """
         # RuntimeError: the system may refuse a thread.
         with contextlib.suppress(ConfigurationError, RuntimeError), trio.move_on_after(_TO_READ):
@@ -181,7 +200,6 @@ class AdminView:
                 abandon_on_cancel=True,
                 limiter=trio.CapacityLimiter(1),
             )
-        self.restore()
 
     def switching_all(self, mode: Mode) -> Iterator[None]:
         """Change what all routes do about hints, as the settings say from now on; in steps.
@@ -202,6 +220,9 @@ class AdminView:
 
     def switch(self, name: str, mode: Mode) -> str | None:
         """Change at run time what a route does about hints; or return why that is impossible."""
+        if self._replaced:
+            # The request began here before that: "done" would be said of a process that ends.
+            return "another process has taken over; ask again"
         # Also where that is what it does: it was to be switched to something else.
         self._to_switch.discard(name)
         refused = self._switch(self._parts.table.by_name(name), mode)

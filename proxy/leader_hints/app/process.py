@@ -219,10 +219,10 @@ class _Process:
         if parts.workers is not None:
             await parts.workers.serving()
         if self._takeover is not None:
-            await self._takeover.replace(self._addresses())
-        if takes_over:
-            await self._admin.restore_again()
-            await self._serve_admin(nursery)
+            switched = await self._takeover.replace(self._addresses())
+            if takes_over:
+                await self._admin.restore_again(switched)
+                await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
         await parts.listeners.sockets.drop_rest()
@@ -327,19 +327,20 @@ class _Process:
         parts.observers.emit(Stopping(links=table.links_open))
         parts.listeners.close()
         routes: list[str] = []
+        replaced = False
         if self._takeover is not None:
-            if self._takeover.replaced.is_set():
+            replaced = self._takeover.replaced.is_set()
+            if replaced:
                 routes = [route.name for route in table.routes]
                 await parts.listeners.closed()
-                await self._admin.close()
-                await self._keep_switch(_TO_HAND_OVER)
-                await self._takeover.leave()
+                await self._hand_admin_over(self._takeover)
             self._takeover.close()
         if parts.workers is not None:
             await parts.workers.drain(self._settings.drain, routes)
         else:
             await Drain(parts.pump, self._settings.drain, routes, table.joining).run()
-        await self._keep_switch(_TO_KEEP)
+        if not replaced:
+            await self._keep_switch(_TO_KEEP)
         with trio.move_on_after(_TO_REPORT):
             await self._reported()
         parts.observers.emit(Stopped(links=table.links_open))
@@ -347,6 +348,18 @@ class _Process:
             report_changes(table.routes, parts.observers.emit, _CLIENTS_AT_THE_END)
             parts.journal.finish()
             await parts.journal.finished.wait()
+
+    async def _hand_admin_over(self, takeover: Takeover) -> None:
+        """Leave the admin server and the kill switch's file to the process that takes over.
+
+        Whatever was switched here is in the file when that process reads it, or in a message to
+        it; but an older version does not read that, and it has room for some 1,000 routes.
+        Nothing is switched here from then on, nor written: that process may have been switched
+        since, and this one may serve its last links for long.
+        """
+        await self._admin.close()
+        await self._keep_switch(_TO_HAND_OVER)
+        await takeover.leave(self._admin.switch_file.hand_over())
 
     async def _keep_switch(self, seconds: float) -> None:
         """Have it written what the kill switch has set: the next process reads that."""

@@ -40,6 +40,10 @@ class SwitchFile:
         self._is_written = True
         #: How many attempts to write were given up.
         self._hung = 0
+        #: Set when the present attempt is to leave the file as it is.
+        self._given_up = threading.Event()
+        self._handed_over = False
+        self._scope = trio.CancelScope()
 
     def keep(self, modes: Mapping[str, Mode]) -> None:
         """Have :meth:`run` write these."""
@@ -54,37 +58,58 @@ class SwitchFile:
         while not self._is_written:  # noqa: ASYNC110 - it may fail, and be tried again
             await trio.sleep(_MOMENT)
 
+    def hand_over(self) -> Mapping[str, Mode] | None:
+        """Leave the file to another process: nothing is written here any more.
+
+        Return what is to be kept and may not be written; ``None``: there is nothing. A write that
+        is under way is given up. One that is replacing the file at this very moment comes before
+        the other process's next one: the system renames in a folder one after the other.
+        """
+        self._handed_over = True
+        self._given_up.set()
+        self._scope.cancel()
+        return None if self._is_written else self._modes
+
     async def run(self) -> None:
-        """Write what is to be kept, until cancelled; what cannot be written is tried again."""
-        while True:
-            await self._changed.wait()
-            self._changed = trio.Event()
-            reason, given_up = "", threading.Event()
-            try:
-                with trio.fail_after(_PATIENCE):
-                    await trio.to_thread.run_sync(
-                        _write,
-                        Path(self._path),
-                        json.dumps(self._modes),
-                        self._hung,
-                        given_up,
-                        abandon_on_cancel=True,
-                        limiter=trio.CapacityLimiter(1),
-                    )
-            except trio.TooSlowError:
-                # Its thread may go on one day, and must not replace what was written since.
-                given_up.set()
-                self._hung += 1
-                reason = f"it was not written within {_PATIENCE:g} s"
-            except (OSError, RuntimeError) as error:
-                # The latter: the system may refuse a thread.
-                reason = (getattr(error, "strerror", None) or str(error)).lower()
-            if reason:
-                self._emit(SwitchNotKept(reason=reason))
-                await trio.sleep(_AGAIN)
-                self._changed.set()
-            else:
-                self._is_written = not self._changed.is_set()
+        """Write what is to be kept, until cancelled or :meth:`hand_over`.
+
+        What cannot be written is tried again.
+        """
+        with trio.CancelScope() as self._scope:
+            while not self._handed_over:
+                await self._changed.wait()
+                self._changed = trio.Event()
+                reason = await self._try()
+                if reason:
+                    self._emit(SwitchNotKept(reason=reason))
+                    await trio.sleep(_AGAIN)
+                    self._changed.set()
+                else:
+                    self._is_written = not self._changed.is_set()
+
+    async def _try(self) -> str:
+        """Write what is to be kept; return why that was in vain, "" if it was not."""
+        given_up = self._given_up = threading.Event()
+        try:
+            with trio.fail_after(_PATIENCE):
+                await trio.to_thread.run_sync(
+                    _write,
+                    Path(self._path),
+                    json.dumps(self._modes),
+                    self._hung,
+                    given_up,
+                    abandon_on_cancel=True,
+                    limiter=trio.CapacityLimiter(1),
+                )
+        except trio.TooSlowError:
+            # Its thread may go on one day, and must not replace what was written since.
+            given_up.set()
+            self._hung += 1
+            return f"it was not written within {_PATIENCE:g} s"
+        except (OSError, RuntimeError) as error:
+            # The latter: the system may refuse a thread.
+            return (getattr(error, "strerror", None) or str(error)).lower()
+        return ""
 
 
 def read_switch_file(path: str) -> dict[str, Mode]:

@@ -3,7 +3,7 @@
 Tested in ``tests/cli/test_takeover.py``.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -51,28 +51,33 @@ class Takeover:
             self._sockets.inherit(predecessor.take())
             return True
 
-    async def replace(self, addresses: Sequence[tuple[str, Address]]) -> None:
+    async def replace(self, addresses: Sequence[tuple[str, Address]]) -> Mapping[str, str] | None:
         """Have the process that serves, if there is one, accept no connection any more.
 
-        ``addresses``: at which this process is to listen, and what for.
+        ``addresses``: at which this process is to listen, and what for. Return as
+        :meth:`leader_hints.net.takeover.predecessor.Predecessor.leave`.
 
         :raises ListenError: one of them cannot be listened on; the other process goes on.
         """
         if self._predecessor is None:
-            return
+            return None
         with self._closed_if_that_fails():
             for name, address in addresses:
                 await self._sockets.prepare(name, address)
-        await self._predecessor.leave()
+        switched = await self._predecessor.leave()
         self._emit(TakenOver(predecessor=self._predecessor.process))
+        return switched
 
     async def serve(self) -> None:
         """Be the process that successors find, until one is ready."""
         await self._successors.serve()
 
-    async def leave(self) -> None:
-        """Tell a successor, if there is one, that this process accepts no connection any more."""
-        await self._successors.leave()
+    async def leave(self, switched: Mapping[str, str] | None) -> None:
+        """Tell a successor, if there is one, that this process accepts no connection any more.
+
+        ``switched``: see :meth:`leader_hints.net.takeover.successors.Successors.leave`.
+        """
+        await self._successors.leave(switched)
 
     def close(self) -> None:
         """Neither take over nor be taken over any more."""

@@ -68,6 +68,10 @@ class Interposer:
                         await link.send_all(no_frame.received)
                         async for more in client:
                             await link.send_all(more)
+                    # Responses may still come for a client that only says nothing more. But of one
+                    # that has gone the link learns in no other way: without this a broker that
+                    # hangs would keep all of it for good, since `linger_ms` would not begin.
+                    await link.send_eof()
         except* (
             ConnectionCut,
             ConnectionRefused,

@@ -2,6 +2,7 @@
 
 import contextlib
 import socket
+import ssl
 from collections.abc import Iterator
 
 import pytest
@@ -10,7 +11,8 @@ from trio.testing import MockClock
 
 from leader_hints.address import Address
 from leader_hints.errors import BrokerError
-from leader_hints.net.brokers.broker_stream import open_broker_stream
+from leader_hints.net.brokers.broker_stream import open_broker_stream, peer_of
+from leader_hints.net.brokers.tls_stream import TlsStream
 
 
 class _From(trio.abc.SocketFactory):
@@ -47,6 +49,16 @@ async def test_bytes_pass_once_it_is_open() -> None:
         assert await stream.receive_some() == b"hello"
         await stream.aclose()
         accepted.close()
+
+
+@pytest.mark.parametrize("with_tls", [False, True])
+async def test_its_peer_is_known(*, with_tls: bool) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        tcp = await open_broker_stream(Address(*listener.getsockname()), 10)
+        stream = TlsStream(tcp, ssl.create_default_context(), "one.example") if with_tls else tcp
+        assert peer_of(stream) == "127.0.0.1"
+        await stream.aclose()
+        assert peer_of(stream) == ""
 
 
 async def test_a_broker_that_is_down_refuses() -> None:

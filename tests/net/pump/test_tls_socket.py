@@ -2,7 +2,6 @@
 
 import contextlib
 import ctypes
-import ctypes.util
 import gc
 import itertools
 import random
@@ -22,6 +21,7 @@ from leader_hints.net.pump.poller import READ, WRITE, KeepingPoller, make_poller
 from leader_hints.net.pump.pump import BUFFER_BYTES
 from leader_hints.net.pump.tls_socket import TlsSocket
 from tests.net import messages
+from tests.net.key_updates import key_updates
 from tests.net.rig import LEGACY, Rig, hinting_route, opaque_route, socket_pair
 
 _SECONDS = 10.0
@@ -157,30 +157,6 @@ class _Full:
 
     def __getattr__(self, name: str) -> object:
         return getattr(self._socket, name)
-
-
-def _key_updates(end: FarEnd, count: int, data: bytes = b"") -> bytes:
-    """Return so many messages KeyUpdate that ask for one in return, as ``end`` would send them.
-
-    ``data``: what is sent behind each.
-    """
-    libssl = ctypes.CDLL(ctypes.util.find_library("ssl"))
-    libcrypto = ctypes.CDLL(ctypes.util.find_library("crypto"))
-    for function in (libcrypto.BIO_s_mem, libcrypto.BIO_new):
-        function.restype = ctypes.c_void_p
-    # The first field of Python's own, behind the head of any object and the socket.
-    inner = end.socket._sslobj  # type: ignore[attr-defined]
-    handle = ctypes.c_void_p(ctypes.c_void_p.from_address(id(inner) + 24).value)
-    memory = ctypes.c_void_p(libcrypto.BIO_new(ctypes.c_void_p(libcrypto.BIO_s_mem())))
-    libssl.SSL_set0_wbio(handle, memory)
-    for _ in range(count):
-        assert libssl.SSL_key_update(handle, 1) == 1
-        assert libssl.SSL_do_handshake(handle) == 1
-        assert not data or libssl.SSL_write(handle, data, len(data)) == len(data)
-    room = ctypes.create_string_buffer((64 + len(data)) * count)
-    size = libcrypto.BIO_read(memory, room, len(room))
-    assert size > 0
-    return room.raw[:size]
 
 
 def _take(near: TlsSocket, sent: bytes) -> socket.socket:
@@ -344,7 +320,7 @@ def newer() -> Iterator[TlsRig]:
 
 def test_who_only_changes_keys_loses_its_link_before_that_takes_long(newer: TlsRig) -> None:
     far, near = newer.tls_pair()
-    updates = _key_updates(far, 9000)
+    updates = key_updates(far.socket, 9000)
     ours = _take(near, updates)
     with pytest.raises(ConnectionError, match="sends no data"):
         near.recv_into(memoryview(bytearray(BUFFER_BYTES)))
@@ -358,7 +334,7 @@ def test_what_brings_little_is_gone_on_with_in_later_steps(newer: TlsRig) -> Non
     """Data between changes of keys makes up for them, and still others have their turns."""
     far, near = newer.tls_pair()
     count = 3000
-    sent = _key_updates(far, count, b"xx")
+    sent = key_updates(far.socket, count, b"xx")
     ours = _take(near, sent)
     room, got, steps = memoryview(bytearray(BUFFER_BYTES)), 0, 0
     newer.keeping.watch(near.fileno(), 0, READ)
@@ -428,7 +404,7 @@ def test_who_is_reset_is_not_told_that_all_is_said(newer: TlsRig, is_reset: bool
 def test_few_changes_of_keys_are_answered_and_data_goes_on(newer: TlsRig) -> None:
     client, broker = newer.tls_link(opaque_route())
     with socket.socket(fileno=socket.dup(client.socket.fileno())) as raw:
-        raw.sendall(_key_updates(client, 20))
+        raw.sendall(key_updates(client.socket, 20))
     newer.spin()
     assert newer.carry(broker, b"an answer", client, 9) == b"an answer"
     _close(newer, client, broker)
@@ -438,7 +414,7 @@ def test_few_changes_of_keys_are_answered_and_data_goes_on(newer: TlsRig) -> Non
 def test_answers_that_nobody_takes_end_the_connection(newer: TlsRig) -> None:
     far, near = newer.tls_pair()
     # The little data makes up for what asks for them.
-    ours = _take(near, _key_updates(far, 3000, b"xx"))
+    ours = _take(near, key_updates(far.socket, 3000, b"xx"))
     near._socket = _Full(near._socket)  # type: ignore[assignment]
     with pytest.raises(ConnectionError, match="does not take"):
         near.recv_into(memoryview(bytearray(BUFFER_BYTES)))
@@ -554,7 +530,7 @@ def test_what_came_is_not_lost_where_an_answer_to_new_keys_cannot_be_sent(newer:
     with pytest.raises(BlockingIOError):
         # The server's session tickets.
         near.recv_into(room)
-    ours = _take(near, _key_updates(far, 2, b"an answer"))
+    ours = _take(near, key_updates(far.socket, 2, b"an answer"))
     # Who closes without having read all resets the connection.
     assert near.send(b"a request") == 9
     ours.close()
@@ -571,7 +547,7 @@ def test_a_broker_may_change_its_keys_after_this_side_said_its_end(newer: TlsRig
     room = memoryview(bytearray(BUFFER_BYTES))
     with pytest.raises(BlockingIOError):
         near.recv_into(room)
-    sent = _key_updates(far, 1) + _key_updates(far, 1, b"an answer")
+    sent = key_updates(far.socket, 1) + key_updates(far.socket, 1, b"an answer")
     ours = _take(near, sent[:9])
     near.shutdown(socket.SHUT_WR)
     with pytest.raises(BlockingIOError):

@@ -102,6 +102,47 @@ async def test_the_one_that_serves_leaves_when_the_other_can_serve(tmp_path: Pat
     assert [type(event) for event in serving.events] == [TakeoverBegun]
 
 
+@pytest.mark.parametrize(
+    ("switched", "told"),
+    [
+        (None, None),
+        ({}, {}),
+        ({"r": "off"}, {"r": "off"}),
+        # It has no room: the successor serves all the same.
+        ({f"r{number}": "off" for number in range(5000)}, None),
+    ],
+    ids=["nothing", "back to the settings", "a route", "very many"],
+)
+async def test_the_successor_learns_what_was_switched(
+    tmp_path: Path, switched: dict[str, str] | None, told: dict[str, str] | None
+) -> None:
+    async with _serving(tmp_path) as serving, trio.open_nursery() as nursery:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+
+        async def leave() -> None:
+            assert await predecessor.leave() == told
+
+        nursery.start_soon(leave)
+        await serving.successors.ready.wait()
+        await serving.successors.leave(switched)
+    assert serving.failures == []
+
+
+@pytest.mark.parametrize("switched", ["off", 7, ["r"], None])
+async def test_what_is_not_understood_of_that_is_nothing(tmp_path: Path, switched: object) -> None:
+    with new_socket() as listener:
+        await listener.bind(str(tmp_path / "takeover"))
+        listener.listen(1)
+        predecessor = await find_predecessor(tmp_path / "takeover")
+        assert predecessor is not None
+        connection, _ = await listener.accept()
+        with connection:
+            await send(connection, {"closed": True, "switched": switched})
+            with trio.fail_after(_SECONDS):
+                assert await predecessor.leave() is None
+
+
 async def test_a_successor_that_ends_before_it_can_serve_changes_nothing(tmp_path: Path) -> None:
     before = descriptors_before()
     async with _serving(tmp_path) as serving:

@@ -2,7 +2,8 @@
 
 Bugs about a broker that cannot be reached or authenticated with are here.
 
-- connector: how a broker is connected to, with TLS and credentials or without; broker_stream: TCP.
+- connector: how a broker is connected to, with TLS and credentials or without; broker_stream: TCP;
+  tls_stream: TLS of the proxy's own connections.
 - name_look_ups: names of brokers are looked up in threads of their own.
 - broker_connection: a connection of the proxy's own, one request at a time.
 - reachability: which brokers take no connection of clients.

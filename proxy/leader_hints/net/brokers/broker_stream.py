@@ -9,6 +9,7 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.errors import BrokerError
+from leader_hints.net.brokers.tls_stream import TlsStream
 from leader_hints.net.clients.reset import turn_away
 
 #: What opens a stream: address, and the seconds that it may take.
@@ -44,7 +45,7 @@ async def open_broker_stream(address: Address, patience: float) -> trio.SocketSt
 
 def peer_of(stream: trio.abc.Stream) -> str:
     """Return the IP address to which a stream leads; "" if that is not known."""
-    inner = stream.transport_stream if isinstance(stream, trio.SSLStream) else stream
+    inner = stream.transport if isinstance(stream, TlsStream) else stream
     if not isinstance(inner, trio.SocketStream):
         return ""
     try:

@@ -15,6 +15,7 @@ from leader_hints.errors import BrokerError
 from leader_hints.net.brokers.broker_connection import BrokerConnection
 from leader_hints.net.brokers.broker_stream import OpenStream, open_broker_stream
 from leader_hints.net.brokers.sasl import Credentials
+from leader_hints.net.brokers.tls_stream import TlsStream
 from leader_hints.net.clients.preamble import HandshakeError, TlsSession, do_tls_handshake
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
@@ -114,7 +115,7 @@ class Connectors(NamedTuple):
 
 async def _secure(stream: trio.abc.Stream, context: ssl.SSLContext, name: str) -> trio.abc.Stream:
     try:
-        secured = trio.SSLStream(stream, context, server_hostname=name, https_compatible=True)
+        secured = TlsStream(stream, context, name)
     except ValueError as error:
         raise HandshakeError(f"cannot be verified by the name {name!r}: {error}") from None
     await secured.do_handshake()

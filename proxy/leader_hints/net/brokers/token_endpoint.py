@@ -18,6 +18,7 @@ import trio
 from leader_hints.errors import BrokerError, ConfigurationError, LoginError
 from leader_hints.net.brokers.broker_stream import open_broker_stream
 from leader_hints.net.brokers.secret import read_secret
+from leader_hints.net.brokers.tls_stream import TlsStream
 from leader_hints.net.tls import tls_errors
 from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings.sasl import SaslSettings
@@ -160,7 +161,7 @@ class TokenEndpoint:
 
 
 async def _secured(stream: trio.abc.Stream, context: ssl.SSLContext, host: str) -> trio.abc.Stream:
-    secured = trio.SSLStream(stream, context, server_hostname=host, https_compatible=True)
+    secured = TlsStream(stream, context, host)
     try:
         await secured.do_handshake()
     except trio.BrokenResourceError as error:

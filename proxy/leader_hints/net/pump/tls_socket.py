@@ -15,16 +15,16 @@ _NOTHING = memoryview(b"")
 #: Encrypted at once, and so the most that is kept of what the other end does not take. OpenSSL
 #: keeps memory of a third more, of the most that there ever was, for as long as the link lasts.
 _ENCRYPTED = 65_536
-#: Given to OpenSSL at once. A record may be a message of TLS itself, such as KeyUpdate (27 bytes),
-#: which costs some ten microseconds and brings nothing.
-_GIVEN = 16_384
+#: Given to OpenSSL at once, by the proxy's own connections too. A record may be a message of TLS
+#: itself, such as KeyUpdate (27 bytes), which costs some ten microseconds and brings nothing.
+GIVEN = 16_384
 #: The largest record, generously.
 _RECORD = 17_408
 #: Bytes received that bring nothing, in all: more than a record has of which the end is still to
 #: come. By then the other end is at something else than sending data. Each byte of data makes up
 #: for so many of them, which is more than the smallest record costs.
-_MOST_IDLE = 24_000
-_MAKES_UP_FOR = 30
+MOST_IDLE = 24_000
+MAKES_UP_FOR = 30
 #: Bytes of answers to messages of TLS itself that the other end has not taken.
 _MOST_ANSWERS = 4096
 
@@ -149,8 +149,8 @@ class TlsSocket:
             return self._decrypt(buffer)
         filled = given = 0
         # What brings little is gone on with in the next step: others wait for theirs.
-        while given < len(received) and filled < len(buffer) and given - filled <= _GIVEN:
-            piece = received[given : given + _GIVEN]
+        while given < len(received) and filled < len(buffer) and given - filled <= GIVEN:
+            piece = received[given : given + GIVEN]
             self._incoming.write(piece)
             given += len(piece)
             try:
@@ -164,7 +164,7 @@ class TlsSocket:
             self._weigh(len(piece), more)
             filled += more
             # What fills the buffer may have more behind it, which makes up as it is read.
-            if self._idle > _MOST_IDLE and filled < len(buffer):
+            if self._idle > MOST_IDLE and filled < len(buffer):
                 raise ConnectionError("the other end keeps TLS busy and sends no data")
         if received is self._received:
             self._received = received[given:] if given < len(received) else _NOTHING
@@ -174,7 +174,7 @@ class TlsSocket:
 
     def _weigh(self, given: int, filled: int) -> None:
         """Note how much data came of some bytes."""
-        self._idle = max(self._idle + given - _MAKES_UP_FOR * filled, 0)
+        self._idle = max(self._idle + given - MAKES_UP_FOR * filled, 0)
 
     def _answer(self) -> None:
         self._answers += self._outgoing.pending
@@ -236,7 +236,7 @@ class TlsSocket:
 
     def _decrypt_ahead(self) -> None:
         """Decrypt what OpenSSL has received, which is little, before its reader has room for it."""
-        room, ahead = memoryview(bytearray(_GIVEN)), bytearray(self._ahead)
+        room, ahead = memoryview(bytearray(GIVEN)), bytearray(self._ahead)
         self._ahead = memoryview(b"")
         try:
             while filled := self._decrypt(room):

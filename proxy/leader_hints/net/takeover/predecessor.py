@@ -4,6 +4,8 @@ Tested in ``tests/net/takeover/test_successors.py``.
 """
 
 import socket
+from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 import trio
@@ -11,6 +13,7 @@ import trio
 from leader_hints.errors import TakeoverError
 from leader_hints.net.takeover.messages import (
     PROTOCOL,
+    Message,
     check_peer,
     close_all,
     new_socket,
@@ -48,18 +51,22 @@ class Predecessor:
             return
         raise TakeoverError(f"process {self.process} does not answer; stop it, and start again")
 
-    async def leave(self) -> None:
+    async def leave(self) -> Mapping[str, str] | None:
         """Have it accept no connection any more; return when it does not.
 
-        If it does not answer it has ended, or hangs: then it accepts none either.
+        If it does not answer it has ended, or hangs: then it accepts none either. Return which
+        routes its kill switch has set to what, where it could not keep that in the file.
         """
-        with trio.move_on_after(_PATIENCE):
-            try:
-                await send(self._connection, {"ready": True})
-                await receive(self._connection)
-            except TakeoverError:
-                pass
+        message: Message = {}
+        with trio.move_on_after(_PATIENCE), suppress(TakeoverError):
+            await send(self._connection, {"ready": True})
+            message, descriptors = await receive(self._connection)
+            close_all(descriptors)
         self.close()
+        switched = message.get("switched")
+        if not isinstance(switched, dict):
+            return None
+        return {route: str(mode) for route, mode in switched.items()}
 
     def close(self) -> None:
         """End the connection to it, and close what it handed over and nobody has taken."""

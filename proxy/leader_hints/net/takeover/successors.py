@@ -2,7 +2,7 @@
 
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
@@ -86,12 +86,19 @@ class Successors:
                         continue
                     nursery.start_soon(self._meet, connection)
 
-    async def leave(self) -> None:
-        """Tell the successor that no connection is accepted here any more."""
+    async def leave(self, switched: Mapping[str, str] | None = None) -> None:
+        """Tell the successor that no connection is accepted here any more.
+
+        ``switched``: which routes the kill switch has set to what, where this process could not
+        keep that in the file; ``None``: it is there, or is not kept.
+        """
+        closed: dict[str, object] = {"closed": True}
+        if switched is not None:
+            closed["switched"] = dict(switched)
         if self._successor is not None:
             with self._successor, trio.move_on_after(_PATIENCE):
                 try:
-                    await send(self._successor, {"closed": True})
+                    await send(self._successor, closed)
                 except TakeoverError as error:
                     self._emit(TakeoverFailed(error=str(error)))
 
