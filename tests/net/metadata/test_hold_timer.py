@@ -117,6 +117,20 @@ async def test_an_earlier_deadline_is_kept_too(autojump_clock: MockClock) -> Non
         assert scene.settled == [(0.03, 2, [None]), (0.1, 1, [None])]
 
 
+async def test_responses_go_on_before_that_is_reported(autojump_clock: MockClock) -> None:
+    """To report 200 of them takes 10 ms, for which clients waited."""
+    async with _at_work() as scene:
+        reported: list[int] = []
+        scene.timer.settle = lambda decided: reported.append(len(scene.events))
+        for link in (1, 2):
+            scene.submit(link)
+        scene.learn(leader=2, epoch=4, source=2)
+        scene.submit(3, partition=1)
+        scene.timer.switch(scene.route, Mode.OFF)
+        assert reported[0] == 0
+        assert len(scene.events) >= 2
+
+
 async def test_the_leaders_confirmation_settles_immediately(autojump_clock: MockClock) -> None:
     async with _at_work() as scene:
         scene.submit(1)

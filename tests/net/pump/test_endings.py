@@ -821,7 +821,7 @@ async def test_a_defect_in_a_release_ends_that_link_alone() -> None:
         rig.spin()
         assert ended(links[0].broker)
         assert hint_of(received(links[1].client))[:2] == (2, 4)
-    assert [type(event) for event in rig.events] == [HintGiven, HintGiven, LinkFailed]
+    assert [type(event) for event in rig.events] == [LinkFailed, HintGiven, HintGiven]
 
 
 # The end of the process.
