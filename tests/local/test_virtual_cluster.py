@@ -45,23 +45,27 @@ _METADATA = bytes.fromhex("0000001000030009000000010000000000000000")
 class _Real:
     """Real listeners on ``host`` whose brokers say what ``brokers`` has; each may be stopped.
 
-    ``tls``: what they speak, if any.
+    ``tls``: what they speak, if any. ``cluster``: the id of their cluster. ``leaders``: of topic t;
+    without them each says that it is one itself.
     """
 
-    def __init__(self, nursery: trio.Nursery) -> None:
+    def __init__(self, nursery: trio.Nursery, cluster: str = "k") -> None:
         self._nursery = nursery
+        self._cluster = cluster
+        self.leaders: list[tuple[int, int]] = []
         self.host = "127.0.0.1"
         self.tls: ssl.SSLContext | None = None
         self.brokers: list[Broker] = []
         self._scopes: dict[int, trio.CancelScope] = {}
 
-    def start(self, node: int) -> None:
-        """Start a broker, or start it again at another address."""
+    def start(self, node: int, port: int = 0) -> None:
+        """Start a broker, or start it again, at another address unless ``port`` is given."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
-        sock = socket.create_server((self.host, 0), family=family)
+        sock = socket.create_server((self.host, port), family=family)
         self.brokers[:] = [known for known in self.brokers if known.node != node]
         self.brokers.append(Broker(node, self.host, sock.getsockname()[1]))
-        broker = FakeBroker(node, self.brokers, {"t": [(node, 5)]})
+        broker = FakeBroker(node, self.brokers, {"t": self.leaders or [(node, 5)]})
+        broker.cluster = self._cluster
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
         scope = self._scopes[node] = trio.CancelScope()
 
@@ -198,6 +202,62 @@ async def test_a_broker_that_moves_keeps_its_port(real: _Real, log: Log) -> None
         await _ask(base + 2)
         await _wait(log, "broker_moved", 1)
         assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+
+
+async def test_brokers_that_move_one_after_the_other_are_found_though_no_client_asks(
+    real: _Real, log: Log
+) -> None:
+    """A rolling restart at other addresses: no broker could be reached any more, for good."""
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        for number, node in enumerate((2, 1), 1):
+            real.stop(node)
+            real.start(node)
+            await _wait(log, "broker_moved", number)
+            # The next one moves when this one is asked again.
+            await _wait(log, "subscription_ready", 2 + number)
+        for port in (base, base + 2, base + 3):
+            assert _address("127.0.0.1", base + 3) in await _ask(port)
+
+
+async def test_brokers_that_swap_their_addresses_are_found_though_no_client_asks(
+    real: _Real, log: Log
+) -> None:
+    real.leaders = [(1, 5), (2, 5)]
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        before = real.addresses
+        for node in before:
+            real.stop(node)
+        await _wait(log, "subscription_lost", 2)
+        real.start(1, before[2].port)
+        real.start(2, before[1].port)
+        await _wait(log, "broker_moved", 2)
+        moved = {line["route"]: line["upstream"] for line in log.events("broker_moved")}
+        assert moved == {"broker-1": str(before[2]), "broker-2": str(before[1])}
+        await _ask(base + 2)
+
+
+async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_of_these(
+    real: _Real, log: Log, nursery: trio.Nursery
+) -> None:
+    """Clients were led to it: by bootstrap, and by a listener whose broker had not moved."""
+    for node in (1, 2, 3):
+        real.start(node)
+    other = _Real(nursery, "another")
+    async with _local(real, log) as base:
+        port = real.addresses[3].port
+        real.stop(3)
+        real.forget(3)
+        await _wait(log, "broker_left", 1)
+        other.start(7, port)
+        await until_true(lambda: len(log.events("route_plan")) > 3)
+        await trio.sleep(0.5)
+        for _ in range(4):
+            assert b"another" not in await _ask(base)
+        assert "broker-7" not in [line["route"] for line in log.events("listening")]
 
 
 async def test_a_broker_that_left_takes_no_connections_until_it_is_back(

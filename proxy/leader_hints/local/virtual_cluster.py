@@ -13,6 +13,7 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
+from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
@@ -68,6 +69,11 @@ class _Node:
         self.scope: trio.CancelScope | None = None
         self.without_port = False
         self.left = False
+
+    def strayed(self, node: int) -> bool:
+        """Whether this broker, which is ``node``, is not where its route leads."""
+        broker = self.route.broker
+        return not broker.reachable or broker.proved_node not in (None, node)
 
 
 class VirtualCluster:
@@ -162,19 +168,40 @@ class VirtualCluster:
                 )
 
     def review(self) -> None:
-        """Open and close listeners by the brokers' Metadata: a broker that none lists has left."""
-        known: dict[int, Endpoint] = {}
-        for found in self._nodes.values():
-            if found.route.broker.reachable:
-                # All at once, not one by one: hundreds of brokers may list each other.
-                known.update(found.route.broker.endpoints)
+        """Open, move and close listeners by the brokers' Metadata.
+
+        A broker that none lists has left. One that is at another address than is listed has moved,
+        if it cannot be reached there, or another broker is there by now.
+        """
+        known = self._listed()
         if not known:
             return
-        here = {node for node, found in self._nodes.items() if not found.left}
-        for node in known.keys() - here:
-            self.met(node, known[node].host, known[node].port)
-        for node in here - known.keys():
-            self._leave(node)
+        for node, endpoint in known.items():
+            found = self._nodes.get(node)
+            if found is None or found.left or found.strayed(node):
+                self.met(node, endpoint.host, endpoint.port)
+        for node, found in self._nodes.items():
+            if not found.left and node not in known:
+                self._leave(node)
+
+    def _listed(self) -> dict[int, Endpoint]:
+        """Return where the cluster's brokers are, as those say that can be asked.
+
+        At the address of one that has left a broker of another cluster may be by now. The cluster
+        is the one that most brokers are of.
+        """
+        by_cluster: dict[str, list[BrokerState]] = {}
+        for found in self._nodes.values():
+            broker = found.route.broker
+            if broker.reachable:
+                by_cluster.setdefault(broker.view.cluster_id if broker.view else "", []).append(
+                    broker
+                )
+        known: dict[int, Endpoint] = {}
+        for broker in max(by_cluster.values(), key=len, default=()):
+            # All at once, not one by one: hundreds of brokers may list each other.
+            known.update(broker.endpoints)
+        return known
 
     def _meet(self, node: int, upstream: Address) -> None:
         found = self._nodes.get(node)

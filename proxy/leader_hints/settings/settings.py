@@ -5,9 +5,7 @@ from the command line, the environment and the file, so that a refusal can say w
 from.
 """
 
-import os
 from itertools import combinations
-from pathlib import Path
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -197,13 +195,13 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
-        socket_bytes = len(os.fsencode(self.takeover or ""))
+        socket_bytes = _bytes_of(self.takeover or "")
         if socket_bytes > _MOST_SOCKET_BYTES:
             raise ValueError(
                 f"takeover has {socket_bytes} bytes; the path of a Unix socket may have "
                 f"{_MOST_SOCKET_BYTES}"
             )
-        name_bytes = len(os.fsencode(Path(self.switch_file).name))
+        name_bytes = _bytes_of(self.switch_file.rpartition("/")[2])
         if name_bytes > _MOST_NAME_BYTES:
             raise ValueError(
                 f"switch_file: the file's name has {name_bytes} bytes; it may have "
@@ -266,3 +264,8 @@ class Settings(BaseSettings):
     def stuck(self) -> float:
         """``stuck_ms`` in seconds."""
         return seconds(self.stuck_ms)
+
+
+def _bytes_of(path: str) -> int:
+    """Return how many bytes the system counts."""
+    return len(path.encode("utf-8", "surrogateescape"))

@@ -146,6 +146,7 @@ class BrokerAnswers:
             self._poll_others(cluster)
             self.survey.agree(cluster)
         self.survey.note()
+        self._placed()
 
     def lost(self, poller: BrokerPoller, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
