@@ -17,6 +17,7 @@ from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.broker_state import BrokerState
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
@@ -51,7 +52,7 @@ class _Real:
 
     def __init__(self, nursery: trio.Nursery, cluster: str = "k") -> None:
         self._nursery = nursery
-        self._cluster = cluster
+        self.cluster = cluster
         self.leaders: list[tuple[int, int]] = []
         self.host = "127.0.0.1"
         self.tls: ssl.SSLContext | None = None
@@ -65,7 +66,7 @@ class _Real:
         self.brokers[:] = [known for known in self.brokers if known.node != node]
         self.brokers.append(Broker(node, self.host, sock.getsockname()[1]))
         broker = FakeBroker(node, self.brokers, {"t": self.leaders or [(node, 5)]})
-        broker.cluster = self._cluster
+        broker.cluster = self.cluster
         listener = trio.SocketListener(trio.socket.from_stdlib_socket(sock))
         scope = self._scopes[node] = trio.CancelScope()
 
@@ -133,6 +134,7 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
     host = values.pop("host", "127.0.0.1")
     renew, stage = values.pop("renew", None), values.pop("stage", None)
     more = values.pop("settings", {})
+    poll = values.pop("poll_interval_ms", 100)
     listen = Address(host, base)
     if "ports_from_base" in values:
         values["ports"] = {n: base + at for n, at in values.pop("ports_from_base").items()}
@@ -142,7 +144,9 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
             RouteSettings(listen=Address(host, 0), upstream=address, name=f"r{node}")
             for node, address in real.addresses.items()
         ),
-        subscription=SubscriptionSettings(poll_interval_ms=100),
+        subscription=SubscriptionSettings(
+            poll_interval_ms=poll, reconnect_min_ms=50, reconnect_max_ms=100
+        ),
         **more,
     )
     async with trio.open_nursery() as nursery:
@@ -253,11 +257,102 @@ async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_o
         real.forget(3)
         await _wait(log, "broker_left", 1)
         other.start(7, port)
-        await until_true(lambda: len(log.events("route_plan")) > 3)
+        await _wait(log, "subscription_ready", 4)
         await trio.sleep(0.5)
         for _ in range(4):
             assert b"another" not in await _ask(base)
         assert "broker-7" not in [line["route"] for line in log.events("listening")]
+
+
+def test_two_brokers_of_which_one_gives_way_to_another_cluster() -> None:
+    """That one counted as much as the one that stayed, which was taken for gone."""
+    at = {node: Endpoint("b", node, None) for node in (1, 2)}
+    states = {
+        f"broker-{node}": BrokerState(endpoints=at, reachable=True, view=LeaderView("k"))
+        for node in at
+    }
+    left: list[str] = []
+
+    def add(settings: RouteSettings) -> Route:
+        return Route(settings.name, Mode.ON, broker=states[settings.name])
+
+    def listens(route: Route, listen: str) -> None:
+        left.append(route.name)
+
+    settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
+    unused: Any = None
+    cluster = VirtualCluster(settings, add, unused, unused, unused, unused, listens, unused)
+    cluster.prepare({node: Address("b", node) for node in at})
+    cluster.review()
+    states["broker-2"].endpoints = {2: at[2]}
+    states["broker-1"].reachable = False
+    cluster.review()
+    assert left == ["broker-1"]
+    states["broker-1"].view = LeaderView("another")
+    states["broker-1"].endpoints = {7: Endpoint("b", 1, None)}
+    states["broker-1"].reachable = True
+    cluster.review()
+    assert left == ["broker-1"]
+
+
+async def test_a_cluster_that_restarts_beside_another_at_a_former_address_stays_itself(
+    real: _Real, log: Log, nursery: trio.Nursery
+) -> None:
+    """Only the other one could be reached meanwhile, and it has brokers of the same ids."""
+    for node in (1, 2, 3):
+        real.start(node)
+    other = _Real(nursery, "another")
+    async with _local(real, log) as base:
+        before = real.addresses
+        real.stop(3)
+        real.forget(3)
+        await _wait(log, "broker_left", 1)
+        other.start(1, before[3].port)
+        await _wait(log, "subscription_ready", 4)
+        for node in (1, 2):
+            real.stop(node)
+        await _wait(log, "subscription_lost", 3)
+        await trio.sleep(0.5)
+        for node in (1, 2):
+            real.start(node, before[node].port)
+        await _wait(log, "subscription_ready", 6)
+        for at in (base, base + 2, base + 3):
+            assert b"another" not in await _ask(at)
+        assert log.events("broker_moved") == []
+
+
+async def test_a_cluster_that_is_made_anew_is_taken(real: _Real, log: Log) -> None:
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log) as base:
+        before = real.addresses
+        for node in (1, 2):
+            real.stop(node)
+        await _wait(log, "subscription_lost", 2)
+        real.cluster = "another"
+        for node in (1, 2):
+            real.start(node, before[node].port)
+        # The third one shows that its lists count.
+        await _wait(log, "subscription_ready", 4)
+        real.start(3)
+        await _wait(log, "listening", 4)
+        assert b"another" in await _ask(base + 4)
+
+
+async def test_what_a_client_was_told_is_not_undone_by_an_older_list(real: _Real, log: Log) -> None:
+    """Clients that followed the answer were reset: it led to the former address again."""
+    for node in (1, 2, 3):
+        real.start(node)
+    async with _local(real, log, poll_interval_ms=60_000) as base:
+        real.stop(1)
+        await _wait(log, "subscription_lost", 1)
+        real.start(1)
+        # Broker 3 was asked before, and will be again in a minute.
+        assert _address("127.0.0.1", base + 2) in await _ask(base + 3)
+        assert _address("127.0.0.1", base + 2) in await _ask(base + 2)
+        await _wait(log, "subscription_ready", 4)
+        (moved,) = log.events("broker_moved")
+        assert moved["upstream"] == str(real.addresses[1])
 
 
 async def test_a_broker_that_left_takes_no_connections_until_it_is_back(

@@ -70,10 +70,15 @@ class _Node:
         self.without_port = False
         self.left = False
 
-    def strayed(self, node: int) -> bool:
-        """Whether this broker, which is ``node``, is not where its route leads."""
+    def has_moved(self, node: int, members: Sequence[BrokerState]) -> bool:
+        """Whether this broker, which is ``node``, is not where its route leads, as ``members``
+        list it.
+        """
         broker = self.route.broker
-        return not broker.reachable or broker.proved_node not in (None, node)
+        if broker.reachable and broker.proved_node in (None, node):
+            return False
+        listed = filter(None, (member.endpoints.get(node) for member in members))
+        return all((at.host, at.port) != (self.upstream.host, self.upstream.port) for at in listed)
 
 
 class VirtualCluster:
@@ -107,6 +112,8 @@ class VirtualCluster:
         self._nodes: dict[int, _Node] = {}
         self._nursery: trio.Nursery | None = None
         self._turn = 0
+        #: The id of the cluster, once a broker has given it.
+        self._cluster: str | None = None
         self.address_rewriting = AddressRewriting(
             settings.host, settings.listen.port, settings.ports, self.met
         )
@@ -170,38 +177,50 @@ class VirtualCluster:
     def review(self) -> None:
         """Open, move and close listeners by the brokers' Metadata.
 
-        A broker that none lists has left. One that is at another address than is listed has moved,
-        if it cannot be reached there, or another broker is there by now.
+        A broker that none lists has left. One that none lists where its route leads has moved, if
+        it cannot be reached there, or another broker is there by now. Where some list it there they
+        may have heard of that last.
         """
-        known = self._listed()
+        members = self._members()
+        known: dict[int, Endpoint] = {}
+        for broker in members:
+            # All at once, not one by one: hundreds of brokers may list each other.
+            known.update(broker.endpoints)
         if not known:
             return
         for node, endpoint in known.items():
             found = self._nodes.get(node)
-            if found is None or found.left or found.strayed(node):
+            if found is None or found.left or found.has_moved(node, members):
                 self.met(node, endpoint.host, endpoint.port)
         for node, found in self._nodes.items():
             if not found.left and node not in known:
                 self._leave(node)
 
-    def _listed(self) -> dict[int, Endpoint]:
-        """Return where the cluster's brokers are, as those say that can be asked.
+    def _members(self) -> Sequence[BrokerState]:
+        """Return the brokers that can be asked, and are of the cluster.
 
-        At the address of one that has left a broker of another cluster may be by now. The cluster
-        is the one that most brokers are of.
+        At the address of one that has gone a broker of another cluster may be by now. So the
+        cluster stays the one that it was first, unless no broker of that can be reached, and most
+        of those that are here are of another: it was made anew.
         """
-        by_cluster: dict[str, list[BrokerState]] = {}
+        members: list[BrokerState] = []
+        others: dict[str, list[BrokerState]] = {}
+        here = 0
         for found in self._nodes.values():
             broker = found.route.broker
-            if broker.reachable:
-                by_cluster.setdefault(broker.view.cluster_id if broker.view else "", []).append(
-                    broker
-                )
-        known: dict[int, Endpoint] = {}
-        for broker in max(by_cluster.values(), key=len, default=()):
-            # All at once, not one by one: hundreds of brokers may list each other.
-            known.update(broker.endpoints)
-        return known
+            here += not found.left
+            cluster = broker.view.cluster_id if broker.view else ""
+            if broker.reachable and cluster == self._cluster:
+                members.append(broker)
+            elif broker.reachable and not found.left:
+                others.setdefault(cluster, []).append(broker)
+        if members or not others:
+            return members
+        most = max(others, key=lambda cluster: len(others[cluster]))
+        if self._cluster is not None and 2 * len(others[most]) <= here:
+            return members
+        self._cluster = most
+        return others[most]
 
     def _meet(self, node: int, upstream: Address) -> None:
         found = self._nodes.get(node)
