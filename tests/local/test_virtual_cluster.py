@@ -321,7 +321,7 @@ async def test_a_cluster_that_restarts_beside_another_at_a_former_address_stays_
         assert log.events("broker_moved") == []
 
 
-async def test_a_cluster_that_is_made_anew_is_taken(real: _Real, log: Log) -> None:
+async def test_a_cluster_that_is_recreated_is_taken(real: _Real, log: Log) -> None:
     for node in (1, 2):
         real.start(node)
     async with _local(real, log) as base:

@@ -179,7 +179,7 @@ class VirtualCluster:
 
         A broker that none lists has left. One that none lists where its route leads has moved, if
         it cannot be reached there, or another broker is there by now. Where some list it there they
-        may have heard of that last.
+        may have the newest answers.
         """
         members = self._members()
         known: dict[int, Endpoint] = {}
@@ -201,7 +201,7 @@ class VirtualCluster:
 
         At the address of one that has gone a broker of another cluster may be by now. So the
         cluster stays the one that it was first, unless no broker of that can be reached, and most
-        of those that are here are of another: it was made anew.
+        of those that are here are of another: it was recreated.
         """
         members: list[BrokerState] = []
         others: dict[str, list[BrokerState]] = {}
