@@ -104,20 +104,30 @@ def real(nursery: trio.Nursery) -> _Real:
     return _Real(nursery)
 
 
+def _alone(states: Mapping[int, BrokerState], left: list[str]) -> VirtualCluster:
+    """A virtual cluster of brokers of which this is known; it adds to ``left`` which have left."""
+
+    def add(settings: RouteSettings) -> Route:
+        node = int(settings.name.removeprefix("broker-"))
+        return Route(settings.name, Mode.ON, broker=states[node])
+
+    def listens(route: Route, listen: str) -> None:
+        left.append(route.name)
+
+    settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
+    unused: Any = None
+    cluster = VirtualCluster(settings, add, unused, unused, unused, unused, listens, unused)
+    cluster.prepare({node: Address("b", node) for node in states})
+    return cluster
+
+
 def test_a_review_costs_no_look_at_each_broker_by_each_other() -> None:
     """Each news of one of 300 brokers took 32 ms of one step."""
     lines = []
     for count in (20, 60):
         endpoints = {node: Endpoint("b", node, None) for node in range(1, count + 1)}
-
-        def add(settings: RouteSettings, at: dict[int, Endpoint] = endpoints) -> Route:
-            return Route(settings.name, Mode.ON, broker=BrokerState(endpoints=at, reachable=True))
-
-        settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
-        unused: Any = None
-        cluster = VirtualCluster(settings, add, unused, unused, unused, unused, unused, unused)
-        cluster.prepare({node: Address("b", node) for node in endpoints})
-        lines.append(lines_of(cluster.review))
+        states = {node: BrokerState(endpoints=endpoints, reachable=True) for node in endpoints}
+        lines.append(lines_of(_alone(states, []).review))
     few, many = lines
     assert many < 4 * few
 
@@ -244,20 +254,24 @@ async def test_brokers_that_swap_their_addresses_are_found_though_no_client_asks
         await _ask(base + 2)
 
 
+async def _give_way(real: _Real, log: Log, other: _Real, node: int) -> None:
+    """Have the last of three brokers leave, and another cluster's ``node`` at its address."""
+    port = real.addresses[3].port
+    real.stop(3)
+    real.forget(3)
+    await _wait(log, "broker_left", 1)
+    other.start(node, port)
+    await _wait(log, "subscription_ready", 4)
+
+
 async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_of_these(
     real: _Real, log: Log, nursery: trio.Nursery
 ) -> None:
     """Clients were led to it: by bootstrap, and by a listener whose broker had not moved."""
     for node in (1, 2, 3):
         real.start(node)
-    other = _Real(nursery, "another")
     async with _local(real, log) as base:
-        port = real.addresses[3].port
-        real.stop(3)
-        real.forget(3)
-        await _wait(log, "broker_left", 1)
-        other.start(7, port)
-        await _wait(log, "subscription_ready", 4)
+        await _give_way(real, log, _Real(nursery, "another"), 7)
         await trio.sleep(0.5)
         for _ in range(4):
             assert b"another" not in await _ask(base)
@@ -267,30 +281,17 @@ async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_o
 def test_two_brokers_of_which_one_gives_way_to_another_cluster() -> None:
     """That one counted as much as the one that stayed, which was taken for gone."""
     at = {node: Endpoint("b", node, None) for node in (1, 2)}
-    states = {
-        f"broker-{node}": BrokerState(endpoints=at, reachable=True, view=LeaderView("k"))
-        for node in at
-    }
+    states = {node: BrokerState(endpoints=at, reachable=True, view=LeaderView("k")) for node in at}
     left: list[str] = []
-
-    def add(settings: RouteSettings) -> Route:
-        return Route(settings.name, Mode.ON, broker=states[settings.name])
-
-    def listens(route: Route, listen: str) -> None:
-        left.append(route.name)
-
-    settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
-    unused: Any = None
-    cluster = VirtualCluster(settings, add, unused, unused, unused, unused, listens, unused)
-    cluster.prepare({node: Address("b", node) for node in at})
+    cluster = _alone(states, left)
     cluster.review()
-    states["broker-2"].endpoints = {2: at[2]}
-    states["broker-1"].reachable = False
+    states[2].endpoints = {2: at[2]}
+    states[1].reachable = False
     cluster.review()
     assert left == ["broker-1"]
-    states["broker-1"].view = LeaderView("another")
-    states["broker-1"].endpoints = {7: Endpoint("b", 1, None)}
-    states["broker-1"].reachable = True
+    states[1].view = LeaderView("another")
+    states[1].endpoints = {7: Endpoint("b", 1, None)}
+    states[1].reachable = True
     cluster.review()
     assert left == ["broker-1"]
 
@@ -301,14 +302,9 @@ async def test_a_cluster_that_restarts_beside_another_at_a_former_address_stays_
     """Only the other one could be reached meanwhile, and it has brokers of the same ids."""
     for node in (1, 2, 3):
         real.start(node)
-    other = _Real(nursery, "another")
     async with _local(real, log) as base:
         before = real.addresses
-        real.stop(3)
-        real.forget(3)
-        await _wait(log, "broker_left", 1)
-        other.start(1, before[3].port)
-        await _wait(log, "subscription_ready", 4)
+        await _give_way(real, log, _Real(nursery, "another"), 1)
         for node in (1, 2):
             real.stop(node)
         await _wait(log, "subscription_lost", 3)
