@@ -335,7 +335,9 @@ async def test_a_cluster_that_is_recreated_is_taken(real: _Real, log: Log) -> No
         assert b"another" in await _ask(base + 4)
 
 
-async def test_what_a_client_was_told_is_not_undone_by_an_older_list(real: _Real, log: Log) -> None:
+async def test_an_address_that_a_client_got_is_not_undone_by_an_older_list(
+    real: _Real, log: Log
+) -> None:
     """Clients that followed the answer were reset: it led to the former address again."""
     for node in (1, 2, 3):
         real.start(node)
