@@ -234,6 +234,20 @@ def test_without_ids_a_broker_that_is_cut_off_takes_no_added_partition_away() ->
             assert view.leader("t", 1) == Leader(2, 0)
 
 
+def test_what_a_broker_lacked_that_cannot_be_asked_takes_no_added_partition_away() -> None:
+    """It had not learnt of it when it was stopped; another one is cut off for long."""
+    view, whole, former = LeaderView("k"), {0: (1, 5), 1: (2, 0)}, {0: (1, 5)}
+    for node, shown in ((1, whole), (2, former), (3, former), (1, whole)):
+        view.learn(answer(shown), node, route=f"r{node}", poll=True)
+        view.hidden.take(answer(shown), f"r{node}")
+    view.hidden.lost("r2")
+    for _ in range(4):
+        for node, shown in ((1, whole), (3, former)):
+            view.learn(answer(shown), node, route=f"r{node}", poll=True)
+            view.hidden.take(answer(shown), f"r{node}")
+            assert view.leader("t", 1) == Leader(2, 0)
+
+
 def test_a_broker_with_two_routes_that_is_cut_off_lacks_no_partition_as_two() -> None:
     """By two listeners; the other broker has one."""
     view, whole = LeaderView("k"), {0: (1, 5), 1: (2, 0)}
@@ -285,6 +299,7 @@ def test_partitions_that_polls_of_many_routes_lack_are_forgotten_in_short_steps(
     view.learn(_large(partitions), 1)
     for number in range(routes):
         view.learn(_large(1), number, route=f"r{number}", poll=True)
+        view.hidden.take(_large(1), f"r{number}")
     again = view.learning(_large(1), 0, route="r0", poll=True)
     assert 200 < most_lines(again) < _MOST
     assert len(view) == 1

@@ -7,7 +7,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
-from leader_hints.apis.metadata import ZERO_ID, TopicMetadata
+from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, TopicMetadata
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -225,6 +225,8 @@ class View(RuleBasedStateMachine):
     def begin(self, ids: bool) -> None:
         self.ids = ids
         self.view = LeaderView("cluster")
+        # What brokers said that cannot be asked does not count.
+        self.view.hidden.take(answer({}, name=ANY_TOPIC), "route")
         self.told: set[tuple[bytes | str, int, int, int]] = set()
         self.known: dict[tuple[bytes | str, int], Leader] = {}
         self.current: dict[str, bytes | str] = {}

@@ -111,12 +111,12 @@ class HiddenTopics:
                 if spent is None:
                     return
             routes = self._names.get(name, _NO_ROUTES)
-            self._names[name] = self._topics.group(routes | {route})
+            self._names[name] = self._topics.joined(routes, route)
             self._count(route, 1)
             for of in self._names.pop(spent) if spent is not None else ():
                 self._count(of, -1)
         else:
-            self._show(name, route)
+            self._hidden_from(name, self._topics.group(self._names[name] - {route}))
             self._count(route, -1)
         self._changes.add(self._topics.aliases(name))
 
@@ -129,8 +129,13 @@ class HiddenTopics:
     def leave(self, route: str) -> None:
         """Forget a route that leads to another cluster now."""
         self.lost(route)
+        #: By set of routes, what is left of it: nearly all names have the same.
+        left: dict[frozenset[str], frozenset[str]] = {}
         for name in [*self.names(route)]:
-            self._show(name, route)
+            routes = self._names[name]
+            if routes not in left:
+                left[routes] = self._topics.group(routes - {route})
+            self._hidden_from(name, left[routes])
         if route in self._asked or route in self._counts:
             self._asked.discard(route)
             self._counts.pop(route, None)
@@ -157,10 +162,9 @@ class HiddenTopics:
             self._names[name] = self._names.pop(name)
         return None
 
-    def _show(self, name: str, route: str) -> None:
-        left = self._names[name] - {route}
-        if left:
-            self._names[name] = self._topics.group(left)
+    def _hidden_from(self, name: str, routes: frozenset[str]) -> None:
+        if routes:
+            self._names[name] = routes
         else:
             del self._names[name]
 

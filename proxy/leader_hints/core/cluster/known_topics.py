@@ -16,7 +16,7 @@ that is reported with one counts as reported without an id.
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Set
 from itertools import count
-from typing import Protocol
+from typing import Any, Protocol, TypeVar
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -35,12 +35,13 @@ _RETIRED = 8
 _SYNTHETIC_IDS = 100_000
 #: Names of forgotten topics with ids that are remembered.
 _MOST_FORGOTTEN = 10_000
-#: Sets of routes that topics share.
+#: Sets of routes, or of nodes, that topics share.
 _MOST_GROUPS = 1000
 #: Topics of which one step looks up whether a poll has found them.
 _LOOKED_UP_AT_ONCE = 1000
 #: Where each cluster's count of topics that were forgotten begins, far from all others'.
 _COUNTS_FROM = count(0, 1 << 32)
+_Member = TypeVar("_Member", str, int)
 
 
 class TopicFollower(Protocol):
@@ -95,11 +96,13 @@ class KnownTopics:
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
         self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
-        #: The routes whose brokers were asked for topics; and sets of routes, each once.
+        #: The routes whose brokers were asked for topics.
         self._routes: set[str] = set()
         #: By route, the broker to which it led when that was heard last.
         self._brokers: dict[Reporter, Reporter] = {}
-        self._groups: dict[frozenset[str], frozenset[str]] = {}
+        #: Sets of routes and of nodes, each once; and each with one more.
+        self._groups: dict[frozenset[Any], frozenset[Any]] = {}
+        self._joined: dict[tuple[frozenset[Any], Reporter], frozenset[Any]] = {}
 
     def __iter__(self) -> Iterator[TopicLeaders]:
         return iter(self._topics.values())
@@ -216,7 +219,7 @@ class KnownTopics:
         if known.id == topic_id:
             if known.name in self._untold and not untold:
                 self._has_no_id(known)
-            known.reported_by(source.node, self._clock())
+            known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
             if _NO_ID in known.claimed.values():
@@ -239,8 +242,12 @@ class KnownTopics:
         return known.insists(topic_id, source, self.answering, self.brokers)
 
     def brokers(self, pollers: Collection[Reporter]) -> int:
-        """Return of how many brokers these polls are: several routes may lead to one."""
-        return len({self._brokers.get(one, one) for one in pollers})
+        """Return of how many brokers these polls are: several routes may lead to one.
+
+        What brokers said does not count whose routes cannot be asked any more.
+        """
+        counted = (one for one in pollers if isinstance(one, int) or one in self.answering)
+        return len({self._brokers.get(one, one) for one in counted})
 
     def outvote(self, topic: TopicLeaders, pollers: Set[Reporter]) -> bool:
         """Whether polls of more brokers say something of a topic than of those that do not."""
@@ -278,7 +285,7 @@ class KnownTopics:
         self._routes.add(route)
         topic = self.get(name)
         if topic is not None and route not in topic.seen:
-            topic.seen = self.group(topic.seen | {route})
+            topic.seen = self.joined(topic.seen, route)
 
     def unseen(self, name: str, route: str) -> None:
         """Take note that a route's broker hides a topic from the proxy."""
@@ -288,9 +295,21 @@ class KnownTopics:
 
     def group(self, routes: frozenset[str]) -> frozenset[str]:
         """Return a set of routes that all topics share that have the same: they may be 100,000."""
+        return self._shared(routes)
+
+    def joined(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
+        """Return a set of routes, or of nodes, with one more, which topics share, too."""
+        joined = self._joined.get((group, one))
+        if joined is None:
+            if len(self._joined) >= _MOST_GROUPS:
+                self._joined.clear()
+            joined = self._joined[group, one] = self._shared(group | {one})
+        return joined
+
+    def _shared(self, group: frozenset[_Member]) -> frozenset[_Member]:
         if len(self._groups) >= _MOST_GROUPS:
             self._groups.clear()
-        return self._groups.setdefault(routes, routes)
+        return self._groups.setdefault(group, group)
 
     def leave(self, route: str) -> None:
         """Take it that a route leads to another cluster now: what it alone has seen, nobody has."""
@@ -310,7 +329,7 @@ class KnownTopics:
             if topic.name not in present and self._would_show(topic, route):
                 if route in topic.absent:
                     again.append(topic)
-                topic.absent = self.group(topic.absent | {route})
+                topic.absent = self.joined(topic.absent, route)
             if number % _LOOKED_UP_AT_ONCE == 0:
                 yield
         for topic in again:
@@ -342,7 +361,7 @@ class KnownTopics:
         recreated = name in self._former
         made_up = self.learn_synthetic(name)
         topic = TopicLeaders(name, topic_id, retired, made_up, now, recreated=recreated)
-        topic.reported_by(source.node, now)
+        topic.reported_by(source.node, now, self.joined)
         self._changes.add(topic.aliases)
         self._topics[topic.key] = topic
         self._with_ids += bool(topic_id)

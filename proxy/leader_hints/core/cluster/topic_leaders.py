@@ -18,6 +18,7 @@ NO_ROUTES: frozenset[str] = frozenset()
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 LAG = 10.0
+Join = Callable[[frozenset[int], int], frozenset[int]]
 
 
 class Lower(NamedTuple):
@@ -86,7 +87,7 @@ class TopicLeaders:
         self.retired = retired
         self.since = since
         self.recreated = recreated
-        self.knowing: set[int] | None = set() if topic_id else None
+        self.knowing: frozenset[int] | None = frozenset() if topic_id else None
         self.claimed: dict[Reporter, bytes] = {}
         self.elsewhere: set[Reporter] = set()
         self.leaders = array("i")
@@ -97,14 +98,17 @@ class TopicLeaders:
         self.absent = NO_ROUTES
         self.in_sync: InSyncReplicas | None = None
 
-    def reported_by(self, node: int | None, now: float) -> None:
-        """Take note that a node has reported the topic with its id."""
+    def reported_by(self, node: int | None, now: float, join: Join) -> None:
+        """Take note that a node has reported the topic with its id.
+
+        ``join``: :meth:`leader_hints.core.cluster.known_topics.KnownTopics.joined`.
+        """
         if self.knowing is None:
             return
         if now >= self.since + LAG and not self.recreated:
             self.knowing = None
-        elif node is not None:
-            self.knowing.add(node)
+        elif node is not None and node not in self.knowing:
+            self.knowing = join(self.knowing, node)
 
     def was_reported_by(self, node: int) -> bool:
         """Whether a node has reported the topic with its id, as far as that is of interest."""
