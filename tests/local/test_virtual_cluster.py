@@ -1,5 +1,6 @@
 """The listeners of a virtual cluster as brokers come, move and go."""
 
+import contextlib
 import errno
 import json
 import socket
@@ -21,6 +22,7 @@ from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.faults.fault import Action, Fault
 from leader_hints.faults.injector import FaultInjector
@@ -107,7 +109,7 @@ def real(nursery: trio.Nursery) -> _Real:
 def _alone(states: Mapping[int, BrokerState], left: list[str]) -> VirtualCluster:
     """A virtual cluster of brokers of which this is known; it adds to ``left`` which have left."""
 
-    def add(settings: RouteSettings) -> Route:
+    def add(settings: RouteSettings, rewriting: AddressRewriting) -> Route:
         node = int(settings.name.removeprefix("broker-"))
         return Route(settings.name, Mode.ON, broker=states[node])
 
@@ -126,7 +128,10 @@ def test_a_review_costs_no_look_at_each_broker_by_each_other() -> None:
     lines = []
     for count in (20, 60):
         endpoints = {node: Endpoint("b", node, None) for node in range(1, count + 1)}
-        states = {node: BrokerState(endpoints=endpoints, reachable=True) for node in endpoints}
+        view = LeaderView("k")
+        states = {
+            node: BrokerState(endpoints=endpoints, reachable=True, view=view) for node in endpoints
+        }
         lines.append(lines_of(_alone(states, []).review))
     few, many = lines
     assert many < 4 * few
@@ -294,6 +299,70 @@ def test_two_brokers_of_which_one_gives_way_to_another_cluster() -> None:
     states[1].reachable = True
     cluster.review()
     assert left == ["broker-1"]
+
+
+def test_a_broker_that_has_not_told_its_cluster_is_of_none() -> None:
+    """It was taken for one of the cluster without an id, and the others for those of another one."""
+    at = {node: Endpoint("b", node, None) for node in (1, 2, 3)}
+    states = {node: BrokerState() for node in at}
+    left: list[str] = []
+    cluster = _alone(states, left)
+    states[1].reachable = states[2].reachable = True
+    states[2].view, states[2].endpoints = LeaderView("k"), at
+    cluster.review()
+    states[1].reachable = False
+    states[2].endpoints = {2: at[2]}
+    cluster.review()
+    assert left == ["broker-1", "broker-3"]
+
+
+@pytest.mark.parametrize("waits", [False, True])
+async def test_a_client_of_another_clusters_broker_leads_no_other_client_there(
+    real: _Real, log: Log, nursery: trio.Nursery, waits: bool
+) -> None:
+    """All listeners led to that cluster from then on: its brokers have the same ids. ``waits``:
+    until the proxy itself has found who is there."""
+    for node in (1, 2, 3):
+        real.start(node)
+    async with _local(real, log) as base:
+        await _wait(log, "subscription_ready", 3)
+        other, port = _Real(nursery, "another"), real.addresses[3].port
+        for node in (1, 2):
+            other.start(node)
+        # Its cluster still lists it.
+        real.stop(3)
+        await _wait(log, "subscription_lost", 1)
+        other.start(3, port)
+        if waits:
+            await _wait(log, "subscription_ready", 4)
+            with pytest.raises((ConnectionError, trio.BrokenResourceError)):
+                await _ask(base + 4)
+        else:
+            with contextlib.suppress(ConnectionError, trio.BrokenResourceError):
+                await _ask(base + 4)
+        await _wait(log, "subscription_ready", 4)
+        for at in (base, base, base, base + 2, base + 3):
+            assert b"another" not in await _ask(at)
+        assert log.events("broker_moved") == []
+
+
+async def test_a_broker_is_followed_though_another_clusters_has_its_id_and_former_address(
+    real: _Real, log: Log, nursery: trio.Nursery
+) -> None:
+    for node in (1, 2, 3):
+        real.start(node)
+    async with _local(real, log) as base:
+        await _wait(log, "subscription_ready", 3)
+        port = real.addresses[1].port
+        real.stop(1)
+        await _wait(log, "subscription_lost", 1)
+        _Real(nursery, "another").start(1, port)
+        await _wait(log, "subscription_ready", 4)
+        real.start(1)
+        (moved,) = await _wait(log, "broker_moved", 1)
+        assert moved["upstream"] == str(real.addresses[1])
+        await _wait(log, "subscription_ready", 5)
+        assert b"another" not in await _ask(base + 2)
 
 
 async def test_a_cluster_that_restarts_beside_another_at_a_former_address_stays_itself(

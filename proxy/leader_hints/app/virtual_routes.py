@@ -12,6 +12,7 @@ from leader_hints.address import Address
 from leader_hints.app.parts import Parts
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.local.mock_pages import MockPages
 from leader_hints.local.virtual_cluster import Found, VirtualCluster
 from leader_hints.net.admin.admin_pages import MorePages
@@ -120,14 +121,13 @@ class VirtualRoutes:
             for topic, partition, leader in known.view.leaders()
         }
 
-    def _add(self, settings: RouteSettings) -> Route:
+    def _add(self, settings: RouteSettings, rewriting: AddressRewriting) -> Route:
         """Add the route of a broker."""
         assert self._parts is not None
-        assert self._cluster is not None
         parts, table = self._parts, self._parts.table
         # The TLS files of the first broker are good for one that joins.
         first = next(iter(table.routes), None)
-        route = table.add(settings, self._cluster.address_rewriting)
+        route = table.add(settings, rewriting)
         if first is not None:
             parts.security.share(first.name, route.name)
         else:

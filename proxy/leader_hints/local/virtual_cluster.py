@@ -7,6 +7,7 @@ client never knows of a broker that this does not know.
 
 import socket
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 import trio
@@ -24,7 +25,7 @@ from leader_hints.core.events import (
     Listening,
 )
 from leader_hints.core.route import Route
-from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.address_rewriting import AddressRewriting, Met
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.local.mock_pages import MockControl
 from leader_hints.net.clients.listening import Handler
@@ -70,19 +71,28 @@ class _Node:
         self.without_port = False
         self.left = False
 
-    def has_moved(self, node: int, members: Sequence[BrokerState]) -> bool:
-        """Whether this broker, which is ``node``, is not where its route leads, as ``members``
-        list it.
+    def is_of(self, cluster: str | None) -> bool:
+        """Whether a broker of ``cluster`` is where the route leads."""
+        view = self.route.broker.view
+        return self.route.broker.reachable and view is not None and view.cluster_id == cluster
+
+    def is_there(self, node: int, cluster: str | None) -> bool:
+        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads."""
+        return self.is_of(cluster) and self.route.broker.proved_node in (None, node)
+
+    def stays(self, node: int, cluster: str | None, members: Sequence[BrokerState]) -> bool:
+        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or some
+        of ``members`` list it there.
         """
-        broker = self.route.broker
-        if broker.reachable and broker.proved_node in (None, node):
-            return False
+        if self.left or self.is_there(node, cluster):
+            return not self.left
         listed = filter(None, (member.endpoints.get(node) for member in members))
-        return all((at.host, at.port) != (self.upstream.host, self.upstream.port) for at in listed)
+        return any((at.host, at.port) == (self.upstream.host, self.upstream.port) for at in listed)
 
 
 class VirtualCluster:
-    """``add``: makes a route of the process. ``move``: tells that one's broker is elsewhere.
+    """``add``: makes a route of the process, on whose links addresses are rewritten. ``move``:
+    tells that one's broker is elsewhere.
     ``admits``: returns which of some routes, by name, take a connection now.
     ``join``: connects a client to the broker of a route, false where that takes no connection.
     ``accept``: takes connections of a listener until cancelled, and then closes it.
@@ -93,7 +103,7 @@ class VirtualCluster:
     def __init__(
         self,
         settings: LocalSettings,
-        add: Callable[[RouteSettings], Route],
+        add: Callable[[RouteSettings, AddressRewriting], Route],
         move: Callable[[Route, Address], None],
         admits: Callable[[Sequence[str]], Sequence[str]],
         join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
@@ -114,9 +124,7 @@ class VirtualCluster:
         self._turn = 0
         #: The id of the cluster, once a broker has given it.
         self._cluster: str | None = None
-        self.address_rewriting = AddressRewriting(
-            settings.host, settings.listen.port, settings.ports, self.met
-        )
+        self._ports = self._rewriting(self._met)
 
     def prepare(self, brokers: Mapping[int, Address]) -> None:
         """Make the routes of the brokers that there are; they can be asked from then on."""
@@ -152,10 +160,22 @@ class VirtualCluster:
                 told = False
                 self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
                 for node, address in brokers.items():
-                    self.met(node, address.host, address.port)
+                    self._met(node, address.host, address.port)
 
-    def met(self, node: int, host: str, port: int) -> None:
-        """Have a listener for a broker whose address goes by; see AddressRewriting."""
+    def _passed(self, by: int, node: int, host: str, port: int) -> None:
+        """Take an address that the broker ``by`` has given to a client; see AddressRewriting.
+
+        At the address of one that has gone a broker of another cluster may be by now. What that
+        says would lead all listeners there, since its nodes have the same numbers.
+        """
+        known = self._nodes.get(node)
+        if self._is_of_another(self._nodes[by]):
+            return
+        if known is None or known.scope is None or not known.is_there(node, self._cluster):
+            self._met(node, host, port)
+
+    def _met(self, node: int, host: str, port: int) -> None:
+        """Have a listener for a broker that is at an address."""
         if self._nursery is None:
             return
         self._meet(node, Address(host, port))
@@ -190,8 +210,8 @@ class VirtualCluster:
             return
         for node, endpoint in known.items():
             found = self._nodes.get(node)
-            if found is None or found.left or found.has_moved(node, members):
-                self.met(node, endpoint.host, endpoint.port)
+            if found is None or not found.stays(node, self._cluster, members):
+                self._met(node, endpoint.host, endpoint.port)
         for node, found in self._nodes.items():
             if not found.left and node not in known:
                 self._leave(node)
@@ -209,11 +229,10 @@ class VirtualCluster:
         for found in self._nodes.values():
             broker = found.route.broker
             here += not found.left
-            cluster = broker.view.cluster_id if broker.view else ""
-            if broker.reachable and cluster == self._cluster:
+            if found.is_of(self._cluster):
                 members.append(broker)
-            elif broker.reachable and not found.left:
-                others.setdefault(cluster, []).append(broker)
+            elif broker.reachable and broker.view is not None and not found.left:
+                others.setdefault(broker.view.cluster_id, []).append(broker)
         if members or not others:
             return members
         most = max(others, key=lambda cluster: len(others[cluster]))
@@ -225,7 +244,7 @@ class VirtualCluster:
     def _meet(self, node: int, upstream: Address) -> None:
         found = self._nodes.get(node)
         if found is None:
-            listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
+            listen = Address(self._settings.listen.host, self._ports.port(node))
             # The model is for what operators write; a broker may advertise anything.
             settings = RouteSettings.model_construct(
                 listen=listen,
@@ -235,7 +254,8 @@ class VirtualCluster:
                 peer_tls=self._settings.upstream_tls,
                 sasl=self._settings.sasl,
             )
-            self._nodes[node] = _Node(self._add(settings), upstream)
+            rewriting = self._rewriting(partial(self._passed, node))
+            self._nodes[node] = _Node(self._add(settings, rewriting), upstream)
         elif found.upstream != upstream:
             before, found.upstream = found.upstream, upstream
             self._move(found.route, upstream)
@@ -245,6 +265,17 @@ class VirtualCluster:
                 )
             )
 
+    def _rewriting(self, met: Met) -> AddressRewriting:
+        settings = self._settings
+        return AddressRewriting(settings.host, settings.listen.port, settings.ports, met)
+
+    def _is_of_another(self, found: _Node) -> bool:
+        """Whether a broker of another cluster is where a route leads."""
+        broker = found.route.broker
+        if self._cluster is None or not broker.reachable or broker.view is None:
+            return False
+        return broker.view.cluster_id != self._cluster
+
     def _leave(self, node: int) -> None:
         found = self._nodes[node]
         found.left = True
@@ -252,15 +283,15 @@ class VirtualCluster:
         if found.scope is not None:
             found.scope.cancel()
             found.scope = None
-            listen = Address(self._settings.listen.host, self.address_rewriting.port(node))
+            listen = Address(self._settings.listen.host, self._ports.port(node))
             self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
 
     def _open(self, node: int) -> None:
         found = self._nodes[node]
         found.left = False
-        port = self.address_rewriting.port(node)
+        port = self._ports.port(node)
         if not port:
-            raise ListenError(self.address_rewriting.lack(node))
+            raise ListenError(self._ports.lack(node))
         listen = Address(self._settings.listen.host, port)
         listener = _listener(listen)
         found.scope = trio.CancelScope()
@@ -291,7 +322,13 @@ class VirtualCluster:
         await self._lead([*self._in_turn()], client)
 
     async def _lead(self, nodes: Sequence[_Node], client: trio.SocketStream) -> None:
-        """Join a client to the first broker that takes it, or turn it away."""
+        """Join a client to the first broker that takes it, or turn it away.
+
+        None of another cluster takes it, unless no broker of this one can be reached: it may have
+        been recreated.
+        """
+        if any(found.is_of(self._cluster) for found in self._nodes.values()):
+            nodes = [found for found in nodes if not self._is_of_another(found)]
         by_name = {found.route.name: found for found in nodes}
         for name in self._admits([*by_name]):
             found = by_name[name]
