@@ -302,7 +302,7 @@ def test_two_brokers_of_which_one_gives_way_to_another_cluster() -> None:
 
 
 def test_a_broker_that_has_not_told_its_cluster_is_of_none() -> None:
-    """It was taken for one of the cluster without an id, and the others for those of another one."""
+    """It was taken for one of the cluster without an id, and the others for another one's."""
     at = {node: Endpoint("b", node, None) for node in (1, 2, 3)}
     states = {node: BrokerState() for node in at}
     left: list[str] = []

@@ -78,7 +78,7 @@ class _Node:
 
     def is_there(self, node: int, cluster: str | None) -> bool:
         """Whether this broker, which is ``node`` of ``cluster``, is where its route leads."""
-        return self.is_of(cluster) and self.route.broker.proved_node in (None, node)
+        return self.is_of(cluster) and self.route.broker.proved_node == node
 
     def stays(self, node: int, cluster: str | None, members: Sequence[BrokerState]) -> bool:
         """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or some
@@ -171,7 +171,12 @@ class VirtualCluster:
         known = self._nodes.get(node)
         if self._is_of_another(self._nodes[by]):
             return
-        if known is None or known.scope is None or not known.is_there(node, self._cluster):
+        if (
+            known is None
+            or known.scope is None
+            or not known.is_of(self._cluster)
+            or known.route.broker.proved_node not in (None, node)
+        ):
             self._met(node, host, port)
 
     def _met(self, node: int, host: str, port: int) -> None:
@@ -288,14 +293,13 @@ class VirtualCluster:
 
     def _open(self, node: int) -> None:
         found = self._nodes[node]
-        found.left = False
         port = self._ports.port(node)
         if not port:
             raise ListenError(self._ports.lack(node))
         listen = Address(self._settings.listen.host, port)
         listener = _listener(listen)
         found.scope = trio.CancelScope()
-        found.without_port = False
+        found.left = found.without_port = False
 
         async def accept(client: trio.SocketStream) -> None:
             await self._lead([found], client)
