@@ -259,14 +259,17 @@ async def test_brokers_that_swap_their_addresses_are_found_though_no_client_asks
         await _ask(base + 2)
 
 
-async def _give_way(real: _Real, log: Log, other: _Real, node: int) -> None:
-    """Have the last of three brokers leave, and another cluster's ``node`` at its address."""
-    port = real.addresses[3].port
-    real.stop(3)
-    real.forget(3)
-    await _wait(log, "broker_left", 1)
+async def _give_way(
+    real: _Real, log: Log, other: _Real, node: int, *, of: int = 3, listed: bool = False
+) -> None:
+    """Have broker ``of`` of three stop, and another cluster's ``node`` at its address. ``listed``:
+    its own cluster still has it; else it leaves."""
+    port = real.addresses[of].port
+    real.stop(of)
+    if not listed:
+        real.forget(of)
+    await _wait(log, "subscription_lost" if listed else "broker_left", 1)
     other.start(node, port)
-    await _wait(log, "subscription_ready", 4)
 
 
 async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_of_these(
@@ -277,6 +280,7 @@ async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_o
         real.start(node)
     async with _local(real, log) as base:
         await _give_way(real, log, _Real(nursery, "another"), 7)
+        await _wait(log, "subscription_ready", 4)
         await trio.sleep(0.5)
         for _ in range(4):
             assert b"another" not in await _ask(base)
@@ -326,13 +330,10 @@ async def test_a_client_of_another_clusters_broker_leads_no_other_client_there(
         real.start(node)
     async with _local(real, log) as base:
         await _wait(log, "subscription_ready", 3)
-        other, port = _Real(nursery, "another"), real.addresses[3].port
+        other = _Real(nursery, "another")
         for node in (1, 2):
             other.start(node)
-        # Its cluster still lists it.
-        real.stop(3)
-        await _wait(log, "subscription_lost", 1)
-        other.start(3, port)
+        await _give_way(real, log, other, 3, listed=True)
         if waits:
             await _wait(log, "subscription_ready", 4)
             with pytest.raises((ConnectionError, trio.BrokenResourceError)):
@@ -353,10 +354,7 @@ async def test_a_broker_is_followed_though_another_clusters_has_its_id_and_forme
         real.start(node)
     async with _local(real, log) as base:
         await _wait(log, "subscription_ready", 3)
-        port = real.addresses[1].port
-        real.stop(1)
-        await _wait(log, "subscription_lost", 1)
-        _Real(nursery, "another").start(1, port)
+        await _give_way(real, log, _Real(nursery, "another"), 1, of=1, listed=True)
         await _wait(log, "subscription_ready", 4)
         real.start(1)
         (moved,) = await _wait(log, "broker_moved", 1)
@@ -374,6 +372,7 @@ async def test_a_cluster_that_restarts_beside_another_at_a_former_address_stays_
     async with _local(real, log) as base:
         before = real.addresses
         await _give_way(real, log, _Real(nursery, "another"), 1)
+        await _wait(log, "subscription_ready", 4)
         for node in (1, 2):
             real.stop(node)
         await _wait(log, "subscription_lost", 3)

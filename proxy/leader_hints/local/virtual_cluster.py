@@ -71,21 +71,22 @@ class _Node:
         self.without_port = False
         self.left = False
 
+    @property
+    def cluster(self) -> str | None:
+        """The cluster of the broker that is where the route leads, as far as that is known."""
+        broker = self.route.broker
+        return broker.view.cluster_id if broker.reachable and broker.view is not None else None
+
     def is_of(self, cluster: str | None) -> bool:
         """Whether a broker of ``cluster`` is where the route leads."""
-        view = self.route.broker.view
-        return self.route.broker.reachable and view is not None and view.cluster_id == cluster
-
-    def is_there(self, node: int, cluster: str | None) -> bool:
-        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads."""
-        return self.is_of(cluster) and self.route.broker.proved_node == node
+        return cluster is not None and self.cluster == cluster
 
     def stays(self, node: int, cluster: str | None, members: Sequence[BrokerState]) -> bool:
         """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or some
         of ``members`` list it there.
         """
-        if self.left or self.is_there(node, cluster):
-            return not self.left
+        if self.is_of(cluster) and self.route.broker.proved_node == node:
+            return True
         listed = filter(None, (member.endpoints.get(node) for member in members))
         return any((at.host, at.port) == (self.upstream.host, self.upstream.port) for at in listed)
 
@@ -215,7 +216,7 @@ class VirtualCluster:
             return
         for node, endpoint in known.items():
             found = self._nodes.get(node)
-            if found is None or not found.stays(node, self._cluster, members):
+            if found is None or found.left or not found.stays(node, self._cluster, members):
                 self._met(node, endpoint.host, endpoint.port)
         for node, found in self._nodes.items():
             if not found.left and node not in known:
@@ -236,8 +237,8 @@ class VirtualCluster:
             here += not found.left
             if found.is_of(self._cluster):
                 members.append(broker)
-            elif broker.reachable and broker.view is not None and not found.left:
-                others.setdefault(broker.view.cluster_id, []).append(broker)
+            elif found.cluster is not None and not found.left:
+                others.setdefault(found.cluster, []).append(broker)
         if members or not others:
             return members
         most = max(others, key=lambda cluster: len(others[cluster]))
@@ -276,10 +277,7 @@ class VirtualCluster:
 
     def _is_of_another(self, found: _Node) -> bool:
         """Whether a broker of another cluster is where a route leads."""
-        broker = found.route.broker
-        if self._cluster is None or not broker.reachable or broker.view is None:
-            return False
-        return broker.view.cluster_id != self._cluster
+        return self._cluster is not None and found.cluster not in (None, self._cluster)
 
     def _leave(self, node: int) -> None:
         found = self._nodes[node]

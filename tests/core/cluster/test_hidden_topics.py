@@ -150,13 +150,13 @@ def test_a_route_that_leads_elsewhere_has_no_set_made_for_each_topic(
     for route in ("r", "s", "t"):
         for name in names:
             view.hidden.take(answer({}, name=name, error=_HIDDEN), route)
-    made, group = list[frozenset[str]](), view.topics.group
+    made, shared = list[frozenset[str]](), view.topics._shared
 
-    def made_once(routes: frozenset[str]) -> frozenset[str]:
+    def noted(routes: frozenset[str]) -> frozenset[str]:
         made.append(routes)
-        return group(routes)
+        return shared(routes)
 
-    monkeypatch.setattr(view.topics, "group", made_once)
+    monkeypatch.setattr(view.topics, "_shared", noted)
     view.hidden.leave("r")
     assert made == [{"s", "t"}]
     assert [*view.hidden.names("r")] == []

@@ -116,7 +116,7 @@ class HiddenTopics:
             for of in self._names.pop(spent) if spent is not None else ():
                 self._count(of, -1)
         else:
-            self._hidden_from(name, self._topics.group(self._names[name] - {route}))
+            self._show(name, route)
             self._count(route, -1)
         self._changes.add(self._topics.aliases(name))
 
@@ -129,13 +129,8 @@ class HiddenTopics:
     def leave(self, route: str) -> None:
         """Forget a route that leads to another cluster now."""
         self.lost(route)
-        #: By set of routes, what is left of it: nearly all names have the same.
-        left: dict[frozenset[str], frozenset[str]] = {}
         for name in [*self.names(route)]:
-            routes = self._names[name]
-            if routes not in left:
-                left[routes] = self._topics.group(routes - {route})
-            self._hidden_from(name, left[routes])
+            self._show(name, route)
         if route in self._asked or route in self._counts:
             self._asked.discard(route)
             self._counts.pop(route, None)
@@ -162,9 +157,10 @@ class HiddenTopics:
             self._names[name] = self._names.pop(name)
         return None
 
-    def _hidden_from(self, name: str, routes: frozenset[str]) -> None:
-        if routes:
-            self._names[name] = routes
+    def _show(self, name: str, route: str) -> None:
+        left = self._topics.without(self._names[name], route)
+        if left:
+            self._names[name] = left
         else:
             del self._names[name]
 

@@ -100,9 +100,9 @@ class KnownTopics:
         self._routes: set[str] = set()
         #: By route, the broker to which it led when that was heard last.
         self._brokers: dict[Reporter, Reporter] = {}
-        #: Sets of routes and of nodes, each once; and each with one more.
+        #: Sets of routes and of nodes, each once; and each with one more, or less.
         self._groups: dict[frozenset[Any], frozenset[Any]] = {}
-        self._joined: dict[tuple[frozenset[Any], Reporter], frozenset[Any]] = {}
+        self._others: dict[tuple[frozenset[Any], Reporter], frozenset[Any]] = {}
 
     def __iter__(self) -> Iterator[TopicLeaders]:
         return iter(self._topics.values())
@@ -291,20 +291,26 @@ class KnownTopics:
         """Take note that a route's broker hides a topic from the proxy."""
         topic = self.get(name)
         if topic is not None and route in topic.seen:
-            topic.seen = self.group(topic.seen - {route})
-
-    def group(self, routes: frozenset[str]) -> frozenset[str]:
-        """Return a set of routes that all topics share that have the same: they may be 100,000."""
-        return self._shared(routes)
+            topic.seen = self.without(topic.seen, route)
 
     def joined(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
-        """Return a set of routes, or of nodes, with one more, which topics share, too."""
-        joined = self._joined.get((group, one))
-        if joined is None:
-            if len(self._joined) >= _MOST_GROUPS:
-                self._joined.clear()
-            joined = self._joined[group, one] = self._shared(group | {one})
-        return joined
+        """Return a set of routes, or of nodes, with ``one``.
+
+        All topics share it that have the same: they may be 100,000.
+        """
+        return group if one in group else self._other(group, one)
+
+    def without(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
+        """Return a set of routes, or of nodes, without ``one``; topics share it, too."""
+        return self._other(group, one) if one in group else group
+
+    def _other(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
+        other = self._others.get((group, one))
+        if other is None:
+            if len(self._others) >= _MOST_GROUPS:
+                self._others.clear()
+            other = self._others[group, one] = self._shared(group ^ {one})
+        return other
 
     def _shared(self, group: frozenset[_Member]) -> frozenset[_Member]:
         if len(self._groups) >= _MOST_GROUPS:

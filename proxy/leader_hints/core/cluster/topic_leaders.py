@@ -107,7 +107,7 @@ class TopicLeaders:
             return
         if now >= self.since + LAG and not self.recreated:
             self.knowing = None
-        elif node is not None and node not in self.knowing:
+        elif node is not None:
             self.knowing = join(self.knowing, node)
 
     def was_reported_by(self, node: int) -> bool:
