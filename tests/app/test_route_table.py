@@ -9,7 +9,6 @@ from leader_hints.app.route_table import RouteTable
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.mode import Mode
 from leader_hints.core.sessions.fetch_by_name import FetchSessionsByName
-from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.wire.steps import at_once
 from tests.core.samples import topic_id
 from tests.settings.samples import settings_of
@@ -51,10 +50,20 @@ def test_a_broker_that_joins_is_switched_as_all_others_are(
     """Of a virtual cluster; routes of the settings have that of the settings."""
     table = RouteTable(settings_of())
     (settings,) = settings_of().routes
-    rewriting = AddressRewriting("here", 19092, {}, lambda *_: None) if is_joining else None
     for number, now in enumerate(switched):
-        table.add(settings.model_copy(update={"name": str(number)}), rewriting).mode = now
-    assert table.add(settings.model_copy(update={"name": "new"}), rewriting).mode is mode
+        table.add(settings.model_copy(update={"name": str(number)})).mode = now
+    joining = settings.model_copy(update={"name": "new"})
+    assert table.add(joining, joins=is_joining).mode is mode
+
+
+@pytest.mark.parametrize("joins", [False, True])
+def test_a_broker_that_joins_keeps_what_was_switched(joins: bool) -> None:
+    """It had hints, though the kill switch's file said that it has none."""
+    table = RouteTable(settings_of())
+    table.switched = {"new": Mode.OFF}
+    (settings,) = settings_of().routes
+    table.add(settings)
+    assert table.add(settings.model_copy(update={"name": "new"}), joins=joins).mode is Mode.OFF
 
 
 def test_it_is_known_whether_some_client_is_being_joined() -> None:

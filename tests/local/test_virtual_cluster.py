@@ -5,7 +5,7 @@ import errno
 import json
 import socket
 import ssl
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Iterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
+from leader_hints.core.events import Event
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
@@ -113,12 +114,13 @@ def _alone(states: Mapping[int, BrokerState], left: list[str]) -> VirtualCluster
         node = int(settings.name.removeprefix("broker-"))
         return Route(settings.name, Mode.ON, broker=states[node])
 
-    def listens(route: Route, listen: str) -> None:
+    def listens(route: Route, listen: str | None) -> None:
         left.append(route.name)
 
     settings = LocalSettings(listen=Address("127.0.0.1", 1000), bootstrap=(Address("b", 1),))
     unused: Any = None
-    cluster = VirtualCluster(settings, add, unused, unused, unused, unused, listens, unused)
+    events: list[Event] = []
+    cluster = VirtualCluster(settings, add, unused, unused, unused, unused, listens, events.append)
     cluster.prepare({node: Address("b", node) for node in states})
     return cluster
 
@@ -135,6 +137,32 @@ def test_a_review_costs_no_look_at_each_broker_by_each_other() -> None:
         lines.append(lines_of(_alone(states, []).review))
     few, many = lines
     assert many < 4 * few
+
+
+class _Looked(dict[int, Endpoint]):
+    """Endpoints; ``looks``: how often all of them were walked through."""
+
+    looks = 0
+
+    def __iter__(self) -> Iterator[int]:
+        self.looks += 1
+        return super().__iter__()
+
+    def keys(self) -> Any:
+        """Count, too: ``update`` asks for them."""
+        self.looks += 1
+        return super().keys()
+
+
+def test_a_review_walks_once_through_a_list_that_brokers_share() -> None:
+    """Each of 1,000 lists of 1,000 brokers was looked through, in one step of 13 ms."""
+    endpoints = _Looked({node: Endpoint("b", node, None) for node in range(1, 21)})
+    view = LeaderView("k")
+    states = {n: BrokerState(endpoints=endpoints, reachable=True, view=view) for n in range(1, 21)}
+    cluster = _alone(states, [])
+    endpoints.looks = 0
+    cluster.review()
+    assert 0 < endpoints.looks < 4
 
 
 async def _wait(log: Log, name: str, count: int) -> list[dict[str, Any]]:
@@ -282,6 +310,7 @@ async def test_a_broker_of_another_cluster_at_an_address_that_was_left_is_none_o
         await _give_way(real, log, _Real(nursery, "another"), 7)
         await _wait(log, "subscription_ready", 4)
         await trio.sleep(0.5)
+        assert log.events("broker_of_another_cluster") == []
         for _ in range(4):
             assert b"another" not in await _ask(base)
         assert "broker-7" not in [line["route"] for line in log.events("listening")]
@@ -356,6 +385,8 @@ async def test_a_broker_is_followed_though_another_clusters_has_its_id_and_forme
         await _wait(log, "subscription_ready", 3)
         await _give_way(real, log, _Real(nursery, "another"), 1, of=1, listed=True)
         await _wait(log, "subscription_ready", 4)
+        (line,) = await _wait(log, "broker_of_another_cluster", 1)
+        assert (line["route"], line["cluster"], line["found"]) == ("broker-1", "k", "another")
         real.start(1)
         (moved,) = await _wait(log, "broker_moved", 1)
         assert moved["upstream"] == str(real.addresses[1])
@@ -448,6 +479,17 @@ async def _admin(log: Log, path: str) -> tuple[bool, Any]:
     return head.startswith(b"HTTP/1.1 200"), json.loads(body)
 
 
+async def _switch(log: Log, route: str, hints: str) -> None:
+    """Have the admin server switch a route."""
+    (line,) = log.events("admin_listening")
+    admin = Address.parse(line["listen"])
+    head = f"PUT /routes/{route}/hints HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+    request = f"{head}Content-Length: {len(hints)}\r\n\r\n{hints}"
+    async with await trio.open_tcp_stream(admin.host, admin.port) as client:
+        answer = await exchange(client, request.encode(), 1 << 20)
+    assert answer.startswith(b"HTTP/1.1 200")
+
+
 async def _routes(log: Log) -> dict[str, Any]:
     """What the status has of each route."""
     _, status = await _admin(log, "/status")
@@ -507,6 +549,78 @@ async def test_bootstrap_leads_past_a_broker_that_is_down(real: _Real, log: Log)
         real.stop(1)
         for _ in range(3):
             assert _address("127.0.0.1", base + 3) in await _ask(base)
+
+
+async def test_a_broker_that_is_back_is_served_once_its_port_is_free(real: _Real, log: Log) -> None:
+    """It had left the cluster, for its page and for readiness, until a client asked for it."""
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log, settings={"admin": ANY}) as base:
+        real.stop(2)
+        real.forget(2)
+        await _wait(log, "broker_left", 1)
+        with socket.create_server(("127.0.0.1", base + 3)):
+            real.start(2)
+            await _wait(log, "broker_without_port", 1)
+            await _wait(log, "subscription_ready", 3)
+            back = (await _routes(log))["broker-2"]
+            assert (back["listen"], back["upstream"]["answers"]) == ("", True)
+        await _wait(log, "listening", 4)
+        assert _address("127.0.0.1", base + 3) in await _ask(base + 3)
+        assert len(log.events("broker_without_port")) == 1
+
+
+async def test_with_hints_off_brokers_join_and_leave_too(real: _Real, log: Log) -> None:
+    """It was not ready any more once a broker had left, for good: no broker was asked."""
+    for node in (1, 2):
+        real.start(node)
+    async with _local(real, log, settings={"admin": ANY, "hints": "off"}) as base:
+        real.stop(2)
+        real.forget(2)
+        await _wait(log, "broker_left", 1)
+        assert (await _admin(log, "/readyz"))[0]
+        real.start(3)
+        await _wait(log, "listening", 4)
+        assert _address("127.0.0.1", base + 4) in await _ask(base + 4)
+
+
+async def test_a_broker_that_joins_keeps_what_the_switch_file_says(
+    real: _Real, log: Log, tmp_path: Path
+) -> None:
+    """It got hints, and the next switch of another broker removed it from the file."""
+    file = tmp_path / "switch.json"
+    file.write_text('{"broker-2": "off", "broker-3": "off"}', encoding="utf-8")
+    for node in (1, 3):
+        real.start(node)
+    async with _local(real, log, settings={"admin": ANY, "switch_file": str(file)}):
+        real.start(2)
+        await _wait(log, "listening", 4)
+        routes = await _routes(log)
+        assert [routes[f"broker-{node}"]["hints"] for node in (1, 2, 3)] == ["on", "off", "off"]
+        switched = [(line["route"], line["hints"]) for line in log.events("hints_switched")]
+        assert switched == [("broker-3", "off"), ("broker-2", "off")]
+        await _switch(log, "broker-1", "observe")
+        await until_true(lambda: "broker-1" in file.read_text(encoding="utf-8"))
+        assert json.loads(file.read_text(encoding="utf-8")) == {
+            "broker-1": "observe",
+            "broker-2": "off",
+            "broker-3": "off",
+        }
+
+
+async def test_a_broker_that_joins_stays_switched_as_the_others_after_a_restart(
+    real: _Real, log: Log, tmp_path: Path
+) -> None:
+    file = tmp_path / "switch.json"
+    real.start(1)
+    async with _local(real, log, settings={"admin": ANY, "switch_file": str(file)}):
+        await _switch(log, "broker-1", "off")
+        real.start(2)
+        await until_true(lambda: file.exists() and "broker-2" in file.read_text(encoding="utf-8"))
+        assert json.loads(file.read_text(encoding="utf-8")) == {
+            "broker-1": "off",
+            "broker-2": "off",
+        }
 
 
 async def test_a_map_gives_other_ports(real: _Real, log: Log) -> None:

@@ -398,6 +398,12 @@ _LINES: list[tuple[events.Event, str, str, dict[str, Any]]] = [
         {"route": "r", "upstream": "b:9092", "reason": "taken"},
     ),
     (
+        events.BrokerOfAnotherCluster(route="r", upstream="b:9092", cluster="k", found="l"),
+        "warning",
+        "broker_of_another_cluster",
+        {"route": "r", "upstream": "b:9092", "cluster": "k", "found": "l"},
+    ),
+    (
         events.ClusterRestarted(brokers="127.0.0.1:1"),
         "warning",
         "cluster_restarted",

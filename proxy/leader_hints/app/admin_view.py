@@ -44,7 +44,8 @@ class AdminView:
         self._parts = parts
         self._started = time.time()
         self._brokers = SharedWork(self._look_at_brokers, _PAUSE)
-        self._kept = read_switch_file(parts.settings.switch_file)
+        parts.table.switched = read_switch_file(parts.settings.switch_file)
+        parts.keep_switched = self._keep
         self.switch_file = SwitchFile(parts.settings.switch_file, parts.observers.emit)
         self._listeners = Listeners(parts.pump, parts.observers.emit, parts.listeners.sockets)
         self._admin: Admin | None = None
@@ -169,8 +170,9 @@ class AdminView:
     def restore(self) -> None:
         """Switch routes as the process before this one kept it."""
         self._to_switch.clear()
-        for route in [*self._parts.table.routes]:
-            self._switch(route, self._kept.get(route.name, self._parts.table.mode))
+        table = self._parts.table
+        for route in [*table.routes]:
+            self._switch(route, table.switched.get(route.name, table.mode))
 
     async def restore_again(self, told: Mapping[str, str] | None) -> None:
         """Do so once more: that process could be switched until it was replaced.
@@ -182,7 +184,9 @@ class AdminView:
             self.restore()
         else:
             # A newer process may have modes that are not known here.
-            self._kept = {route: Mode(mode) for route, mode in told.items() if mode in [*Mode]}
+            self._parts.table.switched = {
+                route: Mode(mode) for route, mode in told.items() if mode in [*Mode]
+            }
             self.restore()
             # It is for this process to write now.
             self._keep()
@@ -194,7 +198,7 @@ class AdminView:
         """
         # RuntimeError: the system may refuse a thread.
         with contextlib.suppress(ConfigurationError, RuntimeError), trio.move_on_after(_TO_READ):
-            self._kept = await trio.to_thread.run_sync(
+            self._parts.table.switched = await trio.to_thread.run_sync(
                 read_switch_file,
                 self._parts.settings.switch_file,
                 abandon_on_cancel=True,
@@ -207,7 +211,7 @@ class AdminView:
         There may be hundreds, each with responses that go on. What is switched meanwhile stays so.
         """
         table = self._parts.table
-        table.mode = mode
+        table.mode, table.switched = mode, {}
         left = self._to_switch = {route.name for route in table.routes}
         for route in [*table.routes]:
             if self._to_switch is not left:
@@ -230,14 +234,17 @@ class AdminView:
         return refused
 
     def _keep(self) -> None:
-        """Have it kept which routes are switched. All are looked at."""
+        """Have it kept which routes are switched. All are looked at.
+
+        Of a virtual cluster's brokers some may not be there now.
+        """
         table = self._parts.table
-        switched = {
-            route.name: route.mode
-            for route in table.routes
-            if route.mode is not table.mode and not route.config.relays_tls
-        }
-        self.switch_file.keep(switched)
+        modes = {**table.switched, **{route.name: route.mode for route in table.routes}}
+        for route in table.routes:
+            if route.config.relays_tls:
+                del modes[route.name]
+        table.switched = {name: mode for name, mode in modes.items() if mode is not table.mode}
+        self.switch_file.keep(table.switched)
 
     def _switch(self, route: Route, mode: Mode) -> str | None:
         parts, before = self._parts, route.mode

@@ -86,6 +86,8 @@ class RouteSource(Protocol):
 class Parts:
     """Makes the parts and joins them. Listeners are opened and tasks are started elsewhere.
 
+    ``keep_switched``: called when a route joins that is switched, so that it stays so.
+
     Large because each part of a process is an attribute.
     """
 
@@ -98,6 +100,7 @@ class Parts:
         self.observers = Observers(counts.take, self.log.take)
         emit = self.observers.emit
         self.table = RouteTable(settings)
+        self.keep_switched: Callable[[], None] = lambda: None
         for route in source.settings:
             self.table.add(route)
         self.security = Security(source.settings, settings.greeting_timeout)

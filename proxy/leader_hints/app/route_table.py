@@ -1,6 +1,6 @@
 """All routes of a process, with their settings."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from leader_hints.address import Address
 from leader_hints.core.mode import Mode
@@ -20,10 +20,10 @@ from leader_hints.settings.settings import Settings
 class RouteTable:
     """The routes, in the order in which they were added.
 
-    ``mode``: of routes that nothing has switched. ``routes``: the list itself, for parts that must
-    see routes that are added later. ``bound``: the
-    addresses of listeners that are open, by route name. ``left``: the names of routes whose brokers
-    have left their cluster.
+    ``mode``: of routes that nothing has switched; ``switched``: of the others, by route name, also
+    of such as may join later. ``routes``: the list itself, for parts that must see routes that are
+    added later. ``bound``: the addresses of listeners that are open, by route name. ``left``: the
+    names of routes whose brokers have left their cluster.
     """
 
     def __init__(self, settings: Settings, workers: int = 1) -> None:
@@ -34,12 +34,21 @@ class RouteTable:
         self._clients = client_table(settings.client_uses)
         self._upstreams: dict[str, Address] = {}
         self.mode = Mode(settings.hints)
+        self.switched: Mapping[str, Mode] = {}
         self.routes: list[Route] = []
         self.bound: dict[str, str] = {}
         self.left: set[str] = set()
 
-    def add(self, settings: RouteSettings, rewriting: AddressRewriting | None = None) -> Route:
-        """Make one more route; ``rewriting``: of the virtual cluster that it belongs to."""
+    def add(
+        self,
+        settings: RouteSettings,
+        rewriting: AddressRewriting | None = None,
+        *,
+        joins: bool = False,
+    ) -> Route:
+        """Make one more route; ``rewriting``: of the virtual cluster that it belongs to, ``joins``:
+        which serves already.
+        """
         on = Mode(self._settings.hints) is Mode.ON
         config = RouteConfig(
             synthesize=self._settings.topic_ids == "synthesize" and on,
@@ -50,11 +59,7 @@ class RouteTable:
             closest_replica=Mode(self._settings.closest_replica),
             racks=Racks(self._settings.racks_by_node),
         )
-        # One that joins a virtual cluster is switched as all the others are: it was not there when
-        # an operator switched hints off for all.
-        modes = {other.mode for other in self.routes} if rewriting is not None else set()
-        mode = modes.pop() if len(modes) == 1 else self.mode
-        route = make_route(settings, mode, config)
+        route = make_route(settings, self._mode(settings.name, joins=joins), config)
         most_weight = MOST_WEIGHT // max(len(self._settings.routes), 1) // self._workers
         route.sessions = FetchSessions(most_weight=most_weight, moves=self._workers > 1)
         most_topics = share(MOST_TOPICS, self._workers)
@@ -63,17 +68,26 @@ class RouteTable:
         self._upstreams[route.name] = settings.upstream
         return route
 
+    def _mode(self, name: str, *, joins: bool) -> Mode:
+        """Return what a route that is added does about hints."""
+        if name in self.switched:
+            return self.switched[name]
+        # One that joins is switched as all the others are: it was not there when an operator
+        # switched hints off for all.
+        modes = {other.mode for other in self.routes} if joins else set()
+        return modes.pop() if len(modes) == 1 else self.mode
+
     def move(self, route: Route, upstream: Address) -> None:
         """Note another address of a route's broker."""
         self._upstreams[route.name] = upstream
 
-    def listens(self, route: Route, listen: str) -> None:
-        """Note where a route takes clients now; "": nowhere, since its broker has left."""
+    def listens(self, route: Route, listen: str | None) -> None:
+        """Note where a route takes clients now; "": nowhere, ``None``: its broker has left."""
+        self.bound.pop(route.name, None)
+        self.left.discard(route.name)
         if listen:
             self.bound[route.name] = listen
-            self.left.discard(route.name)
-        else:
-            self.bound.pop(route.name, None)
+        elif listen is None:
             self.left.add(route.name)
 
     def upstream(self, route: Route) -> Address:

@@ -10,7 +10,7 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.app.parts import Parts
-from leader_hints.core.mode import Mode
+from leader_hints.core.events import HintsSwitched
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.local.mock_pages import MockPages
@@ -90,6 +90,7 @@ class VirtualRoutes:
         assert self._parts is not None
         self._nursery = nursery
         self._cluster.start(nursery)
+        nursery.start_soon(self._parts.observers.keep_up, "listeners", self._cluster.open_again)
         if self._found.renew is not None:
             renewing = partial(self._cluster.keep, self._found.renew)
             nursery.start_soon(self._parts.observers.keep_up, "virtual cluster", renewing)
@@ -127,7 +128,8 @@ class VirtualRoutes:
         parts, table = self._parts, self._parts.table
         # The TLS files of the first broker are good for one that joins.
         first = next(iter(table.routes), None)
-        route = table.add(settings, rewriting)
+        # Before it listens there are those of the start; one after the other makes no difference.
+        route = table.add(settings, rewriting, joins=self._nursery is not None)
         if first is not None:
             parts.security.share(first.name, route.name)
         else:
@@ -135,8 +137,13 @@ class VirtualRoutes:
         parts.recovery.follow(route)
         if parts.journal is not None:
             parts.journal.follow(route)
-        if route.mode is not Mode.OFF:
-            parts.refresher.follow(route, settings.upstream)
+        # Also where hints are off: what brokers list decides which listeners there are.
+        parts.refresher.follow(route, settings.upstream)
+        if route.mode is not table.mode:
+            parts.observers.emit(
+                HintsSwitched(route=route.name, before=table.mode, hints=route.mode)
+            )
+            parts.keep_switched()
         return route
 
     def _move(self, route: Route, upstream: Address) -> None:

@@ -22,7 +22,7 @@ from leader_hints.cli.options import (
 )
 from leader_hints.cli.refusals import shown
 from leader_hints.cli.sources import load_settings, yaml_problem
-from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.errors import BrokerError, ConfigurationError, LeaderHintsError
 from leader_hints.faults.problems import problems
 from leader_hints.faults.scenario import Scenario
@@ -252,14 +252,12 @@ def _settings(
     file: Path | None,
     flags: dict[str, str | None],
 ) -> Settings:
-    rewriting = AddressRewriting(
-        local.host, local.listen.port, local.ports, lambda node, host, port: None
-    )
+    ports = BrokerPorts(local.listen.port, local.ports)
     routes = []
     for node, upstream in brokers.items():
-        port = rewriting.port(node)
+        port = ports.port(node)
         if not port:
-            raise ConfigurationError(rewriting.lack(node))
+            raise ConfigurationError(ports.lack(node))
         routes.append(f"{Address(local.listen.host, port)}={upstream}")
     by_key: dict[str, Any] = {key.replace("log_", "log."): value for key, value in flags.items()}
     settings = load_settings({**by_key, "routes": routes}, os.environ, file)

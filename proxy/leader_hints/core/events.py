@@ -542,6 +542,19 @@ class BrokerLeft:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class BrokerOfAnotherCluster:
+    """Where a broker of the virtual cluster was, a broker of another cluster answers.
+
+    ``cluster``: the id of the virtual cluster's own, ``found``: of the other one.
+    """
+
+    route: str
+    upstream: str
+    cluster: str
+    found: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BrokerWithoutPort:
     """A broker of the virtual cluster has no listener, so clients cannot reach it."""
 
@@ -712,6 +725,7 @@ Event = (
     | BrokerMoved
     | BrokerLeft
     | BrokerWithoutPort
+    | BrokerOfAnotherCluster
     | ClusterRestarted
     | ClusterNotRestarted
     | FaultDone

@@ -18,6 +18,7 @@ from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
+    BrokerOfAnotherCluster,
     BrokerWithoutPort,
     ClusterNotRestarted,
     ClusterRestarted,
@@ -26,6 +27,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting, Met
+from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.errors import BrokerError, ListenError
 from leader_hints.local.mock_pages import MockControl
 from leader_hints.net.clients.listening import Handler
@@ -40,7 +42,12 @@ if TYPE_CHECKING:
 _BACKLOG = 128
 #: Seconds between two looks whether a cluster that this process keeps still lives.
 _LOOK = 0.25
+#: Seconds before a listener that could not be opened is tried again.
+_AGAIN = 1.0
 BOOTSTRAP = "bootstrap"
+
+#: Where a broker's Metadata has the brokers of its cluster.
+Lists = Mapping[int, Endpoint]
 
 #: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
 #: Raises BrokerError where it does not start.
@@ -62,7 +69,11 @@ class Found(NamedTuple):
 
 
 class _Node:
-    """A broker: its route, where it is, and its listener while that is open."""
+    """A broker: its route, where it is, and its listener while that is open.
+
+    ``without_port``: it should be open, and cannot be. ``of_another``: another cluster's broker is
+    where the route leads.
+    """
 
     def __init__(self, route: Route, upstream: Address) -> None:
         self.route = route
@@ -70,6 +81,7 @@ class _Node:
         self.scope: trio.CancelScope | None = None
         self.without_port = False
         self.left = False
+        self.of_another = False
 
     @property
     def cluster(self) -> str | None:
@@ -81,13 +93,13 @@ class _Node:
         """Whether a broker of ``cluster`` is where the route leads."""
         return cluster is not None and self.cluster == cluster
 
-    def stays(self, node: int, cluster: str | None, members: Sequence[BrokerState]) -> bool:
-        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or some
-        of ``members`` list it there.
+    def stays(self, node: int, cluster: str | None, lists: Sequence[Lists]) -> bool:
+        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or is
+        listed there.
         """
         if self.is_of(cluster) and self.route.broker.proved_node == node:
             return True
-        listed = filter(None, (member.endpoints.get(node) for member in members))
+        listed = filter(None, (endpoints.get(node) for endpoints in lists))
         return any((at.host, at.port) == (self.upstream.host, self.upstream.port) for at in listed)
 
 
@@ -97,8 +109,8 @@ class VirtualCluster:
     ``admits``: returns which of some routes, by name, take a connection now.
     ``join``: connects a client to the broker of a route, false where that takes no connection.
     ``accept``: takes connections of a listener until cancelled, and then closes it.
-    ``listens``: called with where a route takes clients from now on; "" where its broker has left
-    the cluster, and nowhere.
+    ``listens``: called with where a route takes clients from now on; "": nowhere, ``None``: its
+    broker has left the cluster.
     """
 
     def __init__(
@@ -109,7 +121,7 @@ class VirtualCluster:
         admits: Callable[[Sequence[str]], Sequence[str]],
         join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
         accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
-        listens: Callable[[Route, str], None],
+        listens: Callable[[Route, str | None], None],
         emit: Callable[[Event], None],
     ) -> None:
         self._settings = settings
@@ -125,7 +137,7 @@ class VirtualCluster:
         self._turn = 0
         #: The id of the cluster, once a broker has given it.
         self._cluster: str | None = None
-        self._ports = self._rewriting(self._met)
+        self._ports = BrokerPorts(settings.listen.port, settings.ports)
 
     def prepare(self, brokers: Mapping[int, Address]) -> None:
         """Make the routes of the brokers that there are; they can be asked from then on."""
@@ -144,6 +156,14 @@ class VirtualCluster:
         self._serve(_listener(listen), self._accept, trio.CancelScope())
         upstreams = ",".join(str(address) for address in self._settings.bootstrap)
         self._emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+
+    async def open_again(self) -> None:
+        """Try again and again to open listeners that could not be opened, until cancelled."""
+        while True:
+            await trio.sleep(_AGAIN)
+            for node in [node for node, found in self._nodes.items() if found.without_port]:
+                self._try_to_open(node)
+                await trio.lowlevel.checkpoint()
 
     async def keep(self, renew: Renew) -> None:
         """Have the cluster live, until cancelled; see Found."""
@@ -186,12 +206,19 @@ class VirtualCluster:
             return
         self._meet(node, Address(host, port))
         found = self._nodes[node]
-        if found.scope is not None:
+        if found.left:
+            found.left = False
+            self._listens(found.route, "")
+        self._try_to_open(node)
+
+    def _try_to_open(self, node: int) -> None:
+        found = self._nodes[node]
+        if found.scope is not None or found.left:
             return
         try:
             self._open(node)
         except ListenError as error:
-            # Clients cannot reach this broker; all others they can. It is tried again each time.
+            # Clients cannot reach this broker; all others they can.
             if not found.without_port:
                 found.without_port = True
                 self._emit(
@@ -207,20 +234,36 @@ class VirtualCluster:
         it cannot be reached there, or another broker is there by now. Where some list it there they
         may have the newest answers.
         """
-        members = self._members()
+        # Hundreds of brokers list each other, most of them in one list that they share.
+        lists = [*{id(at): at for at in (broker.endpoints for broker in self._members())}.values()]
+        self._report_others()
         known: dict[int, Endpoint] = {}
-        for broker in members:
-            # All at once, not one by one: hundreds of brokers may list each other.
-            known.update(broker.endpoints)
+        for endpoints in lists:
+            known.update(endpoints)
         if not known:
             return
         for node, endpoint in known.items():
             found = self._nodes.get(node)
-            if found is None or found.left or not found.stays(node, self._cluster, members):
+            if found is None or found.left or not found.stays(node, self._cluster, lists):
                 self._met(node, endpoint.host, endpoint.port)
         for node, found in self._nodes.items():
             if not found.left and node not in known:
                 self._leave(node)
+
+    def _report_others(self) -> None:
+        """Report once of each broker that another cluster's is where its route leads."""
+        for found in self._nodes.values():
+            before = found.of_another
+            found.of_another = self._is_of_another(found) and not found.left
+            if found.of_another and not before:
+                self._emit(
+                    BrokerOfAnotherCluster(
+                        route=found.route.name,
+                        upstream=str(found.upstream),
+                        cluster=self._cluster or "",
+                        found=found.cluster or "",
+                    )
+                )
 
     def _members(self) -> Sequence[BrokerState]:
         """Return the brokers that can be asked, and are of the cluster.
@@ -273,7 +316,7 @@ class VirtualCluster:
 
     def _rewriting(self, met: Met) -> AddressRewriting:
         settings = self._settings
-        return AddressRewriting(settings.host, settings.listen.port, settings.ports, met)
+        return AddressRewriting(settings.host, self._ports, met)
 
     def _is_of_another(self, found: _Node) -> bool:
         """Whether a broker of another cluster is where a route leads."""
@@ -281,8 +324,8 @@ class VirtualCluster:
 
     def _leave(self, node: int) -> None:
         found = self._nodes[node]
-        found.left = True
-        self._listens(found.route, "")
+        found.left, found.without_port = True, False
+        self._listens(found.route, None)
         if found.scope is not None:
             found.scope.cancel()
             found.scope = None
@@ -297,7 +340,7 @@ class VirtualCluster:
         listen = Address(self._settings.listen.host, port)
         listener = _listener(listen)
         found.scope = trio.CancelScope()
-        found.left = found.without_port = False
+        found.without_port = False
 
         async def accept(client: trio.SocketStream) -> None:
             await self._lead([found], client)

@@ -29,6 +29,7 @@ LINES: Final[Mapping[type[Event], _Line]] = {
     events.BrokerMoved: _Line("routes", "info"),
     events.BrokerLeft: _Line("routes", "info"),
     events.BrokerWithoutPort: _Line("routes", "warning"),
+    events.BrokerOfAnotherCluster: _Line("routes", "warning"),
     events.ClusterRestarted: _Line("routes", "warning"),
     events.ClusterNotRestarted: _Line("routes", "warning"),
     events.FaultDone: _Line("routes", "info"),

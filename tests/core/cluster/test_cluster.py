@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.leader_hint import Endpoint
-from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Led, TopicMetadata
+from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, Brokers, Led, TopicMetadata
 from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.cluster.cluster import Cluster, Clusters
 from leader_hints.core.cluster.leader import Leader
@@ -35,6 +35,25 @@ def _cluster(*leaders: tuple[int, int]) -> Cluster:
 
 def _route(node: int | None, name: str = "r") -> Route:
     return Route(name, Mode.ON, broker=BrokerState(endpoints=_ENDPOINTS, node=node))
+
+
+# Lists of brokers.
+
+
+def test_lists_that_say_the_same_are_one() -> None:
+    """A thousand routes had as many lists of a thousand brokers."""
+    cluster = _cluster()
+    first = Brokers(dict(_ENDPOINTS), b"123")
+    assert cluster.share(first) is first
+    assert cluster.share(Brokers(dict(_ENDPOINTS), b"123")) is first
+    assert cluster.share(first) is first
+    # In another order: the next answer is still held against what that broker has said.
+    turned = cluster.share(Brokers(dict(reversed(_ENDPOINTS.items())), b"321"))
+    assert turned.endpoints is first.endpoints
+    assert turned.raw == b"321"
+    less = Brokers({1: _ENDPOINTS[1]}, b"1")
+    assert cluster.share(less) is less
+    assert cluster.share(Brokers(dict(less.endpoints), b"1")) is less
 
 
 # Hidden topics.

@@ -22,6 +22,7 @@ from leader_hints.core.link.flow import AT_ONCE
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.wire.steps import ENTRIES_AT_ONCE, at_once
 from leader_hints.wire.varint import write_uvarint
 from leader_hints.wire.writer import compact_string
@@ -571,7 +572,7 @@ def test_many_answers_about_versions_have_several_turns(version: int) -> None:
 
 
 def test_many_answers_about_versions_of_a_virtual_cluster_have_several_turns() -> None:
-    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    rewriting = AddressRewriting("here", BrokerPorts(19092, {}), lambda node, host, port: None)
     on = route_before("3.6")
     on.config = replace(on.config, address_rewriting=rewriting)
     steps = Stepped(on)
@@ -616,7 +617,7 @@ def test_many_addresses_are_replaced_in_several_turns(
     key: ApiKey, version: int, count: int
 ) -> None:
     """A client may ask for the coordinators of any number of groups: 10,000 took 28 ms."""
-    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    rewriting = AddressRewriting("here", BrokerPorts(19092, {}), lambda node, host, port: None)
     on = route_before("3.6")
     on.config = replace(on.config, address_rewriting=rewriting)
     steps = Stepped(on)

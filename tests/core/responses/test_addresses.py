@@ -10,6 +10,7 @@ from leader_hints.core.broker_state import BrokerState
 from leader_hints.core.mode import Mode
 from leader_hints.core.route import Route, RouteConfig
 from leader_hints.core.versions.address_rewriting import NEWEST, AddressRewriting
+from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.core.versions.plan import PASS, plan_for
 from tests.apis.messages import decode, element, plain, response_type
 from tests.core.links import Driven
@@ -32,7 +33,7 @@ _SECRET = b"secret.example"
 
 
 def _route(maxima: dict[int, int] = BROKER_3_6, mode: Mode = Mode.ON) -> Route:
-    rewriting = AddressRewriting("here", 19092, {}, lambda node, host, port: None)
+    rewriting = AddressRewriting("here", BrokerPorts(19092, {}), lambda node, host, port: None)
     return Route(
         "route",
         mode,

@@ -10,6 +10,7 @@ from kio.index import UnknownAPIKey, UnknownEntity, load_response_schema
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.core.versions.address_rewriting import NEWEST, AddressRewriting
+from leader_hints.core.versions.broker_ports import BrokerPorts
 
 #: Responses with a host that is none of a broker: those of clients, of ACLs, and of the
 #: applications that Kafka Streams runs.
@@ -18,8 +19,8 @@ _HOST_FIELDS = {"host", "client_host"}
 _MOST_KEYS, _MOST_VERSIONS = 110, 30
 
 
-def _book(ports: dict[int, int] | None = None) -> AddressRewriting:
-    return AddressRewriting("here", 19092, ports or {}, lambda node, host, port: None)
+def _book() -> AddressRewriting:
+    return AddressRewriting("here", BrokerPorts(19092, {}), lambda node, host, port: None)
 
 
 def _responses() -> Iterator[tuple[int, int, type]]:
@@ -85,13 +86,6 @@ def test_addresses_of_the_quorum_and_of_share_groups_are_not_offered(
     assert version > NEWEST.get(key, -1)
 
 
-def test_ports_follow_from_the_base_unless_given() -> None:
-    rewriting = _book({7: 9})
-    assert [rewriting.port(node) for node in (0, 1, 3, 7)] == [19093, 19094, 19096, 9]
-    assert rewriting.port(46442) == 65535
-    assert rewriting.port(46443) == 0
-
-
 def test_endpoints_keep_their_rack() -> None:
     assert _book().endpoint(2, Endpoint("b", 1, "r")) == Endpoint("here", 19095, "r")
 
@@ -99,7 +93,7 @@ def test_endpoints_keep_their_rack() -> None:
 def test_each_address_is_reported_to_the_opener_of_listeners() -> None:
     met: list[tuple[int, str, int]] = []
     rewriting = AddressRewriting(
-        "here", 19092, {}, lambda node, host, port: met.append((node, host, port))
+        "here", BrokerPorts(19092, {}), lambda node, host, port: met.append((node, host, port))
     )
     assert rewriting.readdress(2, "b", 9092) == ("here", 19095)
     assert met == [(2, "b", 9092)]

@@ -1180,6 +1180,16 @@ async def test_brokers_that_list_each_other_are_read_and_kept_once(
     assert read == 2
 
 
+async def test_what_routes_brokers_list_is_kept_once(autojump_clock: MockClock) -> None:
+    async with _scene(2) as scene:
+        another = Route("r1", Mode.ON)
+        scene.net.brokers[_upstream(1)] = scene.brokers[2]
+        scene.refresher.follow(another, _upstream(1))
+        await trio.sleep(1)
+        assert another.broker.endpoints
+        assert another.broker.endpoints is scene.route.broker.endpoints
+
+
 async def test_brokers_of_a_large_cluster_are_connected_to_some_at_a_time(
     autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
-from leader_hints.apis.metadata import NO_BROKERS
+from leader_hints.apis.metadata import NO_BROKERS, Brokers
 from leader_hints.core.clock import Clock
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_candidates import LeaderCandidates
@@ -48,10 +48,26 @@ class Cluster:
         self.agreement = SyntheticIdAgreement(view.cluster_id)
         self.polled_at: float | None = None
         self.listed = NO_BROKERS
+        self._shared = NO_BROKERS
         #: What decided who is to be polled, when that was last looked at; and who that was.
         self._placement: object = None
         self._others: frozenset[int] = frozenset()
         self._hidden_reported = False
+
+    def share(self, brokers: Brokers) -> Brokers:
+        """Return what a route's broker has listed, with the endpoints of a former list if it says
+        the same.
+
+        A thousand brokers list each other, and each of them may be a route's.
+        """
+        shared = self._shared
+        if brokers.endpoints is shared.endpoints:
+            return brokers
+        if brokers.endpoints != shared.endpoints:
+            self._shared = brokers
+            return brokers
+        # Brokers may list each other in another order.
+        return shared if brokers.raw == shared.raw else brokers._replace(endpoints=shared.endpoints)
 
     def hidden_topics(self, broker: str, route: str) -> list[TopicsHidden]:
         """Return the event that ``broker``, a route's, hides topics: once, until none is hidden.

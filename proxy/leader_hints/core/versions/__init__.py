@@ -7,5 +7,5 @@ Bugs about a version that is offered or sent wrongly, or an address that is not 
   core/link/link_state.
 - asked_versions: which versions the clients of a route ask.
 - address_rewriting: where clients of a virtual cluster find each broker, also by hints;
-  core/responses/addresses puts it into responses.
+  core/responses/addresses puts it into responses. broker_ports: the ports of its listeners.
 """

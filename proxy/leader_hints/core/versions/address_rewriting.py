@@ -20,6 +20,7 @@ from leader_hints.apis import (
 from leader_hints.apis.address import Readdress
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import NODE_ENDPOINTS_FROM, Endpoint
+from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.wire.splice import Splice
 from leader_hints.wire.steps import Steps
 
@@ -27,8 +28,6 @@ from leader_hints.wire.steps import Steps
 Rewriter = Callable[[memoryview, int, Readdress], Steps[list[Splice]]]
 #: Called for each broker whose address passes: node id, and where the cluster has it.
 Met = Callable[[int, str, int], None]
-
-_HIGHEST_PORT = 65_535
 
 _REWRITERS: Mapping[int, Rewriter] = {
     ApiKey.PRODUCE: node_endpoints.produce_splices,
@@ -59,45 +58,25 @@ NEWEST: Mapping[int, int] = {
 
 
 class AddressRewriting:
-    """``host`` and ``base``: the bootstrap listener as clients get it.
+    """``host``: of all listeners, as clients get it; ``ports``: of each broker's.
 
-    ``ports``: for nodes whose port does not follow from the base. ``met``: is called with each
-    address that is rewritten before the response with it goes on, so that the node's listener is
-    open when the client comes.
+    ``met``: is called with each address that is rewritten before the response with it goes on, so
+    that the node's listener is open when the client comes.
     """
 
-    def __init__(self, host: str, base: int, ports: Mapping[int, int], met: Met) -> None:
+    def __init__(self, host: str, ports: BrokerPorts, met: Met) -> None:
         self._host = host
-        self._base = base
-        self._ports = dict(ports)
-        self._given = frozenset(ports.values())
+        self._ports = ports
         self._met = met
-
-    def port(self, node: int) -> int:
-        """Return the port of a node's listener; 0 where it has none.
-
-        That is where the rule leads beyond the last port, or to one that is given to another node:
-        clients must never be led to another broker than the one they ask for.
-        """
-        if node in self._ports:
-            return self._ports[node]
-        port = self._base + 1 + node
-        return 0 if port > _HIGHEST_PORT or port in self._given else port
-
-    def lack(self, node: int) -> str:
-        """Return why a node has no port, and what the operator can do."""
-        port = self._base + 1 + node
-        reason = "another node has" if port in self._given else "is above 65535"
-        return f"node {node} would listen on port {port}, which {reason}; give --port {node}=PORT"
 
     def readdress(self, node: int, host: str, port: int) -> tuple[str, int]:
         """Return the address of a node's listener in place of its own; see ``met``."""
         self._met(node, host, port)
-        return self._host, self.port(node)
+        return self._host, self._ports.port(node)
 
     def endpoint(self, node: int, endpoint: Endpoint) -> Endpoint:
         """Return an endpoint as clients are to see it; the rack stays."""
-        return Endpoint(self._host, self.port(node), endpoint.rack)
+        return Endpoint(self._host, self._ports.port(node), endpoint.rack)
 
     @staticmethod
     def offered(key: int, version: int) -> bool:

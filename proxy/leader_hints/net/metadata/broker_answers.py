@@ -210,7 +210,7 @@ class BrokerAnswers:
             before = self.pollers.cluster_id(poller)
             self.pollers.belongs(poller, answer.cluster_id)
             poller.route.broker.serves_anybody = not poller.authenticates
-            cluster = self._place(poller.route, answer)
+            cluster, poller.brokers = self._place(poller.route, answer)
             if before != answer.cluster_id:
                 # What clients get from it may have said so before: see _place().
                 self._keep_clusters()
@@ -339,9 +339,9 @@ class BrokerAnswers:
             answer = metadata.read_response(reader, version, before, in_sync=self._in_sync)
             if not answer.tells or self._is_contradicted(route, answer.cluster_id):
                 return
-            view = self._place(route, answer).view
+            cluster, self._passed[route.name] = self._place(route, answer)
+            view = cluster.view
             source = Source(route.broker.proved_node, route.name)
-            self._passed[route.name] = answer.brokers
             for counts, learnt in _learning_in_passing(answer, version, view, source):
                 left -= counts
                 moves += learnt
@@ -373,8 +373,11 @@ class BrokerAnswers:
             poller.reconnect()
         return True
 
-    def _place(self, route: Route, answer: ClusterMetadata) -> Cluster:
-        """Note where the brokers are on the route's listener, and of which cluster they are."""
+    def _place(self, route: Route, answer: ClusterMetadata) -> tuple[Cluster, Brokers]:
+        """Note where the brokers are on the route's listener, and of which cluster they are.
+
+        Return that, and the brokers as the next answer is to be held against them.
+        """
         cluster = self.clusters.met(answer.cluster_id)
         if route.broker.view is not cluster.view:
             if route.broker.view is not None:
@@ -382,11 +385,10 @@ class BrokerAnswers:
             route.broker.view = cluster.view
             broker_identity.leave(route.broker)
             self._keep_clusters()
-        if (
-            route.broker.endpoints is not answer.endpoints
-            and route.broker.endpoints != answer.endpoints
-        ):
-            listed = broker_identity.listed(route.broker, answer.endpoints)
+        brokers = cluster.share(answer.brokers)
+        endpoints, before = brokers.endpoints, route.broker.endpoints
+        if before is not endpoints and before != endpoints:
+            listed = broker_identity.listed(route.broker, endpoints)
             poller = self.pollers.of(route)
             if listed.refuted and poller is not None:
                 poller.identify()
@@ -394,7 +396,7 @@ class BrokerAnswers:
             self._placed()
         self._poll_others(cluster)
         self.survey.agree(cluster)
-        return cluster
+        return cluster, brokers
 
     def _keep_clusters(self) -> None:
         """Forget the clusters that no route leads to any more."""

@@ -145,6 +145,7 @@ class BrokerPoller:
     ``connected``: it can be asked now. ``leaving``: what it still answers does not count, it is to
     be asked on a new connection. ``strays``: it is of another cluster than the node that it is
     taken for; with the next poll it is looked whether its address leads to that one again.
+    ``brokers``: what the route's own broker has listed last.
     ``unanswered_since``: when the question was sent that it has not answered; infinity if there is
     none.
 
@@ -176,7 +177,7 @@ class BrokerPoller:
         self._poll_plan = PollPlan(settings.slice_partitions)
         self._looks = IdentityLooks()
         self._peer = PeerAddress()
-        self._brokers = metadata.NO_BROKERS
+        self.brokers = metadata.NO_BROKERS
         #: What it takes: maxima by API key, as was reported; ``None`` if it was lost since.
         self._maxima: dict[int, int] | None = None
 
@@ -404,11 +405,9 @@ class BrokerPoller:
         reader = await self._answer(connection, ApiKey.METADATA, version, body)
         self._listener.refreshed(cause, trio.current_time() - asked_at)
         # A thousand brokers list each other: all of them share one list.
-        before = self._brokers if self.route is not None else self._listener.listed(self)
+        before = self.brokers if self.route is not None else self._listener.listed(self)
         in_sync = self._settings.in_sync
         answer = metadata.read_response(reader, version, before, in_sync=in_sync)
-        if self.route is not None:
-            self._brokers = answer.brokers
         # No poll reports anything of brokers that are behind no route.
         poll = cause is Cause.POLL and self.route is not None and not self._poll_plan.repeats
         whole = topics is None
