@@ -234,6 +234,23 @@ def test_no_former_leader_is_named_that_was_cut_off_when_a_topic_was_recreated()
     assert {move.leader.node for move in moves} == {1, 2}
 
 
+def test_what_a_stopped_broker_lacked_takes_no_added_partition_away() -> None:
+    """Another one is cut off for ever, so the third alone knows of the partition."""
+    clients = (("java", PRODUCE), ("java", FETCH))
+    of = replace(_without_ids("2.6", 1, clients), fronted=(1, 2, 3), sidecars=False, hidden=())
+    cut_off = [Happening(3.0, "stale", 0, node, END) for node in (2, 3)]
+    # Node 2 is polled once before it is stopped.
+    added = [Happening(9.5, "grow", 0, 3), Happening(11.0, "restart", 0, 2, END)]
+    world = World(0, of, [*cut_off, *added], proxied=True)
+    known: list[Leader | None] = []
+    for at in range(12, int(AWAKE)):
+        world.schedule.at(
+            at, lambda: known.extend(leader for _, leader, _ in world.proxies[0].leaders(BUSY, 1))
+        )
+    world.run()
+    assert {*known} == {Leader(1, 0)}
+
+
 def test_no_request_that_a_broker_refuses_costs_the_proxy_its_own_connection() -> None:
     of = replace(
         profile(0),
