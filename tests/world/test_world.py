@@ -234,6 +234,29 @@ def test_no_former_leader_is_named_that_was_cut_off_when_a_topic_was_recreated()
     assert {move.leader.node for move in moves} == {1, 2}
 
 
+def test_no_former_topic_is_back_after_an_outage_with_a_broker_that_is_cut_off() -> None:
+    """That one was connected again before the others, when a poll of it was due."""
+    of = replace(_one_partition(6), lag=0.02, latency=0.0002, fronted=(1, 2, 3), sidecars=False)
+    former = [Happening(3.0, "move", 0, 3), Happening(4.0, "stale", 0, 3, END)]
+    outage = [
+        happening
+        for at, node in ((24.5, 3), (24.9, 1), (24.9, 2))
+        for happening in (
+            Happening(at, "hang", 0, node, 0.7),
+            Happening(at + 0.01, "reset", 0, node),
+        )
+    ]
+    recreated = Happening(4.1, "recreate", 0, 1)
+    world = World(6, replace(of, large=False), [*former, recreated, *outage], proxied=True)
+    known: list[Leader | None] = []
+    for at in range(230, 500):
+        world.schedule.at(
+            at / 10, lambda: known.extend(one for _, one, _ in world.proxies[0].leaders(BUSY, 0))
+        )
+    world.run()
+    assert {*known} == {Leader(2, 0)}
+
+
 def test_what_a_stopped_broker_lacked_takes_no_added_partition_away() -> None:
     """Another one is cut off for ever, so the third alone knows of the partition."""
     clients = (("java", PRODUCE), ("java", FETCH))

@@ -261,6 +261,22 @@ def test_what_a_broker_said_that_cannot_be_asked_brings_no_former_id_back() -> N
         assert view.topics.key("t") == living
 
 
+def test_a_poll_before_an_outage_is_not_the_first_of_two() -> None:
+    """The one that is cut off was connected again before the others, and the only one for once."""
+    living, former = topic_id(1), topic_id(2)
+    view = view_of({0: (1, 5)}, topic=former)
+    for _ in range(2):
+        _poll(view, {1: living, 2: living, 3: former})
+    for node in (1, 2, 3):
+        view.hidden.lost(f"r{node}")
+    for order in ((3, 1, 2), (3, 1, 2), (1, 2, 3)):
+        for node in order:
+            # Of another topic, which comes first.
+            view.hidden.take(answer({0: (1, 1)}, name="u"), f"r{node}")
+            _poll(view, {node: former if node == 3 else living})
+            assert view.topics.key("t") == living
+
+
 def test_nodes_that_know_recreated_topics_are_noted_once_for_all() -> None:
     """5,000 topics of 300 brokers kept 42 MB for good."""
     names, brokers = [f"t{number}" for number in range(50)], range(40)

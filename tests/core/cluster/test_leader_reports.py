@@ -1,6 +1,10 @@
 import tracemalloc
+from collections.abc import Mapping
+
+import pytest
 
 from leader_hints.apis.metadata import TopicMetadata
+from leader_hints.core.cluster.doubts import Disagreements
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
@@ -246,6 +250,111 @@ def test_what_a_broker_lacked_that_cannot_be_asked_takes_no_added_partition_away
             view.learn(answer(shown), node, route=f"r{node}", poll=True)
             view.hidden.take(answer(shown), f"r{node}")
             assert view.leader("t", 1) == Leader(2, 0)
+
+
+def _without_ids(view: LeaderView, reports: Mapping[int, tuple[int, int]]) -> None:
+    """Have brokers behind routes of their own polled about a topic without an id."""
+    for node, leader in reports.items():
+        reported = answer({0: leader})
+        view.learn(reported, node, route=f"r{node}", poll=True)
+        view.hidden.take(reported, f"r{node}")
+
+
+def test_without_ids_what_a_stopped_broker_reported_last_outvotes_nobody() -> None:
+    """Two of four are cut off while the topic is recreated, and one of these is stopped then."""
+    view, former, recreated = LeaderView("k"), (1, 8), (4, 0)
+    _without_ids(view, dict.fromkeys((1, 2, 3, 4), former))
+    for _ in range(3):
+        _without_ids(view, {1: recreated, 2: former, 3: former, 4: recreated})
+    assert view.leader("t", 0) == Leader(*former)
+    view.hidden.lost("r3")
+    _without_ids(view, {1: recreated, 2: former, 4: recreated})
+    assert view.leader("t", 0) == Leader(*recreated)
+    # It is still no news from the one that is cut off.
+    _without_ids(view, {2: former})
+    assert view.leader("t", 0) == Leader(*recreated)
+
+
+def test_without_ids_a_broker_that_is_back_has_a_say_again() -> None:
+    view, former, recreated = LeaderView("k"), (1, 8), (4, 0)
+    _without_ids(view, dict.fromkeys((1, 2), former))
+    view.hidden.lost("r2")
+    for _ in range(3):
+        _without_ids(view, {2: former, 1: recreated})
+    assert view.leader("t", 0) == Leader(*former)
+
+
+def test_without_ids_a_poll_before_an_outage_is_not_the_first_of_two() -> None:
+    """All connections were lost, and that of the broker that is cut off is there first."""
+    view, known, former = LeaderView("k"), (1, 8), (2, 7)
+    for _ in range(3):
+        _without_ids(view, {1: known, 2: former, 3: known})
+    for node in (1, 2, 3):
+        view.hidden.lost(f"r{node}")
+    for node in (2, 1, 3, 2):
+        _without_ids(view, {node: former if node == 2 else known})
+        assert view.leader("t", 0) == Leader(*known)
+
+
+def test_without_ids_a_partition_that_a_broker_lacked_before_an_outage_stays() -> None:
+    view, whole = LeaderView("k"), {0: (1, 5), 1: (1, 0)}
+
+    def poll(node: int) -> None:
+        view.hidden.take(answer({}, name="another"), f"r{node}")
+        reported = answer(whole if node != 2 else {0: (1, 5)})
+        view.learn(reported, node, route=f"r{node}", poll=True)
+        view.hidden.take(reported, f"r{node}")
+
+    for node in (1, 2, 3):
+        poll(node)
+    for node in (1, 2, 3):
+        view.hidden.lost(f"r{node}")
+    for node in (2, 1, 3, 2):
+        poll(node)
+        assert view.leader("t", 1) == Leader(1, 0)
+
+
+def test_with_ids_lower_epochs_before_an_outage_count_for_nothing() -> None:
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    for node in (1, 3, 2):
+        _polled_by_route(view, node, (1, 8) if node != 2 else (1, 7))
+    for node in (1, 2, 3):
+        view.hidden.lost(f"r{node}")
+    now[0] = 60.0
+    view.hidden.take(answer({}, name="another"), "r2")
+    assert _polled_by_route(view, 2, (1, 7)) == []
+    assert view.leader("t", 0) == Leader(1, 8)
+
+
+def test_a_broker_of_more_partitions_than_are_remembered_brings_no_former_leader_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Thirty brokers, 4,000 partitions, one broker is cut off, and all leaders move once: half of
+    them were back at each of its polls, and thousands of moves were reported that never were.
+    """
+    monkeypatch.setattr(Disagreements.__init__, "__defaults__", (20,))
+    view, count = LeaderView("k"), 50
+    before, after = (dict.fromkeys(range(count), led) for led in ((1, 5), (2, 6)))
+    moves: list[LeaderChange] = []
+    for minute in range(4):
+        for node in (1, 2, 3, 4):
+            reported = answer(after if minute and node != 4 else before)
+            moves += view.learn(reported, node, route=f"r{node}", poll=True)
+            view.hidden.take(reported, f"r{node}")
+    assert len(moves) == count
+    assert view.leader("t", count - 1) == Leader(2, 6)
+
+
+def test_what_many_brokers_report_of_a_partition_is_remembered_as_one_report() -> None:
+    view, brokers, partitions = LeaderView("k"), 30, 40
+    for node in range(brokers):
+        view.learn(answer(dict.fromkeys(range(partitions), (1, 6 if node else 5))), node)
+    view.learn(answer(dict.fromkeys(range(partitions), (1, 5))), 0)
+    for node in range(1, brokers):
+        view.learn(answer(dict.fromkeys(range(partitions), (1, 6))), node)
+    assert len(view.disagreements) == partitions
+    assert view.disagreements._size == 2 * partitions
 
 
 def test_a_broker_with_two_routes_that_is_cut_off_lacks_no_partition_as_two() -> None:

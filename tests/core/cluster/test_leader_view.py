@@ -83,6 +83,20 @@ def test_what_a_broker_reported_of_a_topic_that_it_hides_outvotes_nobody() -> No
     assert view.leader("t", 0) == Leader(2, 0)
 
 
+def test_what_a_broker_reported_that_is_of_another_cluster_now_outvotes_nobody() -> None:
+    """Its route leads elsewhere, and no other one leads to it."""
+    view = view_of({0: (2, 7)})
+    view.learn(answer({0: (2, 0)}), 2, route="r2", poll=True)
+    for route in ("left", "stays"):
+        view.learn(answer({0: (2, 7)}), 1, route=route)
+    view.leave("left")
+    view.learn(answer({0: (2, 0)}), 2, route="r2", poll=True)
+    assert view.leader("t", 0) == Leader(2, 7)
+    view.leave("stays")
+    view.learn(answer({0: (2, 0)}), 2, route="r2", poll=True)
+    assert view.leader("t", 0) == Leader(2, 0)
+
+
 def test_what_a_broker_reported_of_many_partitions_is_withdrawn_in_short_steps() -> None:
     view = view_of(dict.fromkeys(range(_LARGE), (1, 7)))
     view.learn(answer(dict.fromkeys(range(_LARGE), (2, 4))), 2)
@@ -235,6 +249,9 @@ class View(RuleBasedStateMachine):
         self.contradicted: dict[str, set[tuple[int, int]]] = {}
         self.absent: dict[str, int] = {}
         self.reports: dict[tuple[bytes | str, int], dict[int | None, Leader]] = {}
+        #: To which broker the route led last; whether it has reported nothing since it was lost.
+        self.at_route: int | None = None
+        self.silent = False
 
     def _id(self, name: str, number: int) -> bytes:
         return topic_id(ord(name) * 10 + number) if self.ids else ZERO_ID
@@ -248,6 +265,8 @@ class View(RuleBasedStateMachine):
         before, listed = dict(self.known), self.view.partitions(name)
         route = "" if source else "route"
         told = answer(said, name=name, topic=ident)
+        if not source:
+            self.at_route, self.silent = source, False
         moves = self.view.learn(told, source, route=route, poll=poll)
         if topic in self.retired.get(name, []):
             claims = self.claims.setdefault(name, {})
@@ -323,6 +342,16 @@ class View(RuleBasedStateMachine):
         if not self.ids:
             self._forget(name)
 
+    @rule()
+    def lose_the_route(self) -> None:
+        self.view.hidden.lost("route")
+        self.view.hidden.take(answer({}, name=ANY_TOPIC), "route")
+        self.silent = True
+        for name, pairs in self.contradicted.items():
+            self.contradicted[name] = {pair for pair in pairs if pair[0] != 0}
+        for claims in self.claims.values():
+            claims.pop(0, None)
+
     @rule(present=st.sets(_NAMES))
     def poll_everything(self, present: set[str]) -> None:
         list(self.view.topics.forget_absent(present))
@@ -347,14 +376,18 @@ class View(RuleBasedStateMachine):
                 del self.reports[place]
 
     def _outvoted(self, place: tuple[bytes | str, int], source: int | None, leader: Leader) -> bool:
-        others = [one for by, one in self.reports[place].items() if by != source]
         up = leader.epoch > self.known[place].epoch
-        with_it = [
-            one
-            for one in others
-            if one == leader or (one.epoch > leader.epoch if up else one.epoch < leader.epoch)
-        ]
-        return 1 + len(with_it) <= len(others) - len(with_it)
+        sides: tuple[set[int | None], set[int | None]] = set(), set()
+        for by, one in self.reports[place].items():
+            further = one.epoch > leader.epoch if up else one.epoch < leader.epoch
+            if by != source and not (self.silent and by in (None, self.at_route)):
+                sides[one == leader or further].add(self._broker(by))
+        against, backing = sides
+        itself = self._broker(source)
+        return len(backing | {itself}) <= len(against - {itself})
+
+    def _broker(self, by: int | None) -> int | None:
+        return self.at_route if by is None else by
 
     def _forget(self, name: str) -> None:
         topic = self.current.pop(name, None)

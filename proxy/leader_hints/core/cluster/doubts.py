@@ -16,7 +16,8 @@ controller continues to serve.
 
 A broker that is cut off goes on to report what is long over. So it is remembered what each broker
 reported last of a partition about which they disagree. What most of them contradict settles
-nothing, however often one broker repeats it.
+nothing, however often one broker repeats it. Of many partitions that is forgotten again, so brokers
+of which it is not known what they report count as ones that contradict.
 """
 
 import math
@@ -41,8 +42,10 @@ _STANDS = 0.5
 #: Seconds within which one leader must deny and the other confirm: else it may be a move.
 _TOGETHER = 1.0
 
-#: Reports that are remembered in all, of partitions about which brokers disagree.
+#: Reports that are remembered in all, of partitions about which brokers disagree: of 25,000 of
+#: these, as two of each are usual. And groups of brokers.
 _REPORTS = 50_000
+_MOST_GROUPS = 1000
 
 Place = tuple[Topic, int]
 #: A broker: its node, or the name of its route while that is not known.
@@ -174,28 +177,50 @@ class Doubts:
         return doubt.confirmed if together and self._clock() >= doubt.since + _STANDS else None
 
 
-class _Word:
-    """Under what a broker's reports are kept. ``counts``: until they are all forgotten."""
+class Word:
+    """Under what a broker's reports are kept. ``name``: the broker's, or its route's; ``counts``:
+    until they are all forgotten.
+    """
 
-    __slots__ = ("counts",)
+    __slots__ = ("counts", "name")
 
-    def __init__(self) -> None:
+    def __init__(self, name: Reporter) -> None:
+        self.name = name
         self.counts = True
+
+
+Words = frozenset[Word]
+_NOBODY: Words = frozenset()
+
+
+class Sides(NamedTuple):
+    """Who reports what a broker does, or what is even further from the known leader, and who does
+    not; as groups, without that broker.
+    """
+
+    backing: frozenset[Words]
+    against: frozenset[Words]
 
 
 class Disagreements:
     """What each broker reported last of the partitions about which brokers disagree.
 
     A partition is left out again as soon as all of them report the leader that is known.
+    ``capacity``: reports that are remembered; what many brokers report of a partition is one. The
+    oldest partitions give way.
     """
 
     def __init__(self, capacity: int = _REPORTS) -> None:
         self._capacity = capacity
-        #: Some may be forgotten: a broker may have reported thousands. They go, and the place with
-        #: the last of them, when the place is looked at next.
-        self._reports: OrderedDict[Place, dict[_Word, Leader]] = OrderedDict()
-        self._words: dict[Reporter, _Word] = {}
+        #: Some words may be forgotten: a broker may have reported thousands. They go, and the place
+        #: with the last of them, when the place is looked at next.
+        self._reports: OrderedDict[Place, dict[Leader, Words]] = OrderedDict()
+        self._words: dict[Reporter, Word] = {}
         self._size = 0
+        #: Groups of words with some more or less, and without those that are forgotten: nearly all
+        #: partitions have the same, and hundreds of brokers may each have reported thousands.
+        self._changes: dict[tuple[Words, Words], Words] = {}
+        self._counted: dict[Words, Words] = {}
 
     def __len__(self) -> int:
         return len(self._reports)
@@ -215,11 +240,11 @@ class Disagreements:
             return
         before = len(reports)
         # It may have reported before it was known which node it is.
-        if (former := self._words.get(source.route)) is not None:
-            reports.pop(former, None)
-        reports[self._words.setdefault(source.name, _Word())] = leader
+        self._take_back(reports, source)
+        word = self._words.setdefault(source.name, Word(source.name))
+        reports[leader] = self._changed(reports.get(leader, _NOBODY), frozenset((word,)))
         self._size += len(reports) - before
-        if all(one == known or one == (-1, known.epoch) for one in reports.values()):
+        if all(one == known or one == (-1, known.epoch) for one in reports):
             self.drop(place)
         while self._size > self._capacity:
             self.drop(next(iter(self._reports)))
@@ -236,19 +261,23 @@ class Disagreements:
         named = self._of(place, source)
         return any(leader not in (known, (-1, known.epoch)) for leader in named)
 
-    def outvoted(self, place: Place, source: Source, leader: Leader, known: Leader) -> bool:
-        """Whether at least as many others contradict what a broker reports in place of ``known``.
+    def sides(self, place: Place, source: Source, leader: Leader, known: Leader) -> Sides:
+        """Return which other brokers support and contradict what a broker reports in place of
+        ``known``.
 
         A report that is even further from the known one does not contradict it.
         """
         back = leader.epoch <= known.epoch
-        votes = 1
-        its = {self._words.get(name) for name in source if name is not None}
-        for word, other in self._reports.get(place, {}).items():
-            if word.counts and word not in its:
-                further = (other.epoch < leader.epoch) is back and other.epoch != leader.epoch
-                votes += 1 if further or other == leader else -1
-        return votes <= 0
+        reports = {**(self._counting(place) or {})}
+        self._take_back(reports, source)
+        further = [
+            other
+            for other in reports
+            if other == leader
+            or ((other.epoch < leader.epoch) is back and other.epoch != leader.epoch)
+        ]
+        backing = frozenset(reports.pop(other) for other in further)
+        return Sides(backing, frozenset(reports.values()))
 
     def topics(self, most: int) -> Set[Topic]:
         """Return topics of some partitions: of others each time, where there are more."""
@@ -258,10 +287,11 @@ class Disagreements:
             self._reports.move_to_end(place)
         return dict.fromkeys(topic for topic, _ in some).keys()
 
-    def forget(self, reporters: Set[int]) -> None:
+    def forget(self, reporters: Set[Reporter]) -> None:
         """Forget what these brokers have reported: it was others', or they have not been heard."""
         for reporter in self._words.keys() & reporters:
             self._words.pop(reporter).counts = False
+            self._counted.clear()
 
     def withdraw(self, place: Place, source: Source) -> None:
         """Forget what a broker has reported of a partition."""
@@ -269,10 +299,7 @@ class Disagreements:
         if reports is None:
             return
         before = len(reports)
-        for name in source:
-            word = self._words.get(name) if name is not None else None
-            if word is not None:
-                reports.pop(word, None)
+        self._take_back(reports, source)
         self._size -= before - len(reports)
         if not reports:
             self.drop(place)
@@ -282,26 +309,55 @@ class Disagreements:
         self._size -= len(self._reports.pop(place, ()))
         if not self._reports:
             self._words.clear()
+            self._changes.clear()
+            self._counted.clear()
 
-    def _counting(self, place: Place) -> dict[_Word, Leader] | None:
+    def _take_back(self, reports: dict[Leader, Words], source: Source) -> None:
+        its = frozenset(self._words[name] for name in source if name in self._words)
+        for leader, words in [*reports.items()]:
+            gone = words & its
+            if gone == words:
+                del reports[leader]
+            elif gone:
+                reports[leader] = self._changed(words, gone)
+
+    def _changed(self, words: Words, some: Words) -> Words:
+        """Return a group with some more, or less; all partitions share it that have the same."""
+        changed = self._changes.get((words, some))
+        if changed is None:
+            if len(self._changes) >= _MOST_GROUPS:
+                self._changes.clear()
+            changed = self._changes[words, some] = words ^ some
+        return changed
+
+    def _that_count(self, words: Words) -> Words:
+        counted = self._counted.get(words)
+        if counted is None:
+            if len(self._counted) >= _MOST_GROUPS:
+                self._counted.clear()
+            counted = frozenset(word for word in words if word.counts)
+            # The same group, where nothing of it is forgotten.
+            counted = self._counted[words] = words if counted == words else counted
+        return counted
+
+    def _counting(self, place: Place) -> dict[Leader, Words] | None:
         """Return what is remembered of a partition, and let go what of it is forgotten."""
         reports = self._reports.get(place)
-        if reports is None:
-            return None
-        forgotten = [word for word in reports if not word.counts]
-        if not forgotten:
+        if not reports:
             return reports
-        for word in forgotten:
-            del reports[word]
-        self._size -= len(forgotten)
+        for leader, words in [*reports.items()]:
+            counted = self._that_count(words)
+            if counted is not words:
+                reports[leader] = counted
+            if not counted:
+                del reports[leader]
+                self._size -= 1
         if not reports:
             self.drop(place)
         return reports or None
 
     def _of(self, place: Place, source: Source) -> list[Leader]:
         """Return what a broker reported last, by each of its names."""
-        reports = self._reports.get(place)
-        if reports is None:
-            return []
-        words = (self._words.get(name) for name in source if name is not None)
-        return [reports[word] for word in words if word in reports]
+        its = [self._words[name] for name in source if name in self._words]
+        reports = self._reports.get(place, {})
+        return [leader for leader, words in reports.items() for word in its if word in words]

@@ -122,7 +122,7 @@ class HiddenTopics:
 
     def lost(self, route: str) -> None:
         """Take it that a route's broker cannot be asked any more: nobody sees what it alone did."""
-        self._topics.answering.discard(route)
+        self._topics.lost(route)
         if self._counts:
             self._changes.add_any()
 

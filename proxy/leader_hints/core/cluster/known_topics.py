@@ -68,7 +68,7 @@ class KnownTopics:
     mean another topic, or none. No two objects have the same. ``on_forgotten`` takes each topic
     that is forgotten; ``follower`` follows all that links look up here. ``answering``: the routes
     whose brokers have been asked for topics, and can be asked;
-    :mod:`leader_hints.core.cluster.hidden_topics` alone writes it.
+    :mod:`leader_hints.core.cluster.hidden_topics` alone adds to it.
 
     Large because each way in which a topic comes to be known, or is looked up, is here.
     """
@@ -100,6 +100,10 @@ class KnownTopics:
         self._routes: set[str] = set()
         #: By route, the broker to which it led when that was heard last.
         self._brokers: dict[Reporter, Reporter] = {}
+        #: By route, how often its connection was lost.
+        self._lost: dict[Reporter, int] = {}
+        #: Those of which nothing was heard since.
+        self._silent: set[Reporter] = set()
         #: Sets of routes and of nodes, each once; and each with one more, or less.
         self._groups: dict[frozenset[Any], frozenset[Any]] = {}
         self._others: dict[tuple[frozenset[Any], Reporter], frozenset[Any]] = {}
@@ -195,6 +199,7 @@ class KnownTopics:
         """
         if source.route:
             self._brokers[source.route] = source.name
+            self._silent.discard(source.route)
         known = self._topics.get(self._keys.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # With ids a lagging broker costs nothing: a recreated topic has another id. Without,
@@ -222,7 +227,7 @@ class KnownTopics:
             known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
-            if _NO_ID in known.claimed.values():
+            if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
             elif poll:
                 known.claimed.pop(source.poller, None)
@@ -239,7 +244,8 @@ class KnownTopics:
         return self._add(answer.name, topic_id, retired, source)
 
     def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:
-        return known.insists(topic_id, source, self.answering, self.brokers)
+        connection = self.connection(source.poller)
+        return known.insists(topic_id, source, self.answering, self.brokers, connection)
 
     def brokers(self, pollers: Collection[Reporter]) -> int:
         """Return of how many brokers these polls are: several routes may lead to one.
@@ -247,11 +253,35 @@ class KnownTopics:
         What brokers said does not count whose routes cannot be asked any more.
         """
         counted = (one for one in pollers if isinstance(one, int) or one in self.answering)
-        return len({self._brokers.get(one, one) for one in counted})
+        return len({self.broker(one) for one in counted})
 
     def outvote(self, topic: TopicLeaders, pollers: Set[Reporter]) -> bool:
         """Whether polls of more brokers say something of a topic than of those that do not."""
         return self.brokers(pollers) > self.brokers(topic.seen & self.answering - pollers)
+
+    def showing(self, topic: TopicLeaders) -> Set[Reporter]:
+        """Return the brokers of routes that show a topic, and can be asked."""
+        return {self.broker(route) for route in topic.seen & self.answering}
+
+    @property
+    def silent(self) -> Set[Reporter]:
+        """The brokers of routes that cannot be asked, and have not been heard since."""
+        silent = {self.broker(route) for route in self._silent}
+        return silent and silent - {self._brokers[r] for r in self._brokers.keys() - self._silent}
+
+    def broker(self, one: Reporter) -> Reporter:
+        """Return the broker to which a route led when that was heard last; a node is one itself."""
+        return self._brokers.get(one, one)
+
+    def connection(self, poller: Reporter) -> int:
+        """Return how often the connection of a route has been lost."""
+        return self._lost.get(poller, 0)
+
+    def lost(self, route: str) -> None:
+        """Take it that a route's broker cannot be asked any more."""
+        self.answering.discard(route)
+        self._lost[route] = self._lost.get(route, 0) + 1
+        self._silent.add(route)
 
     def _has_no_id(self, topic: TopicLeaders) -> None:
         """Take it that a topic has no id, of which that was not told before."""
@@ -317,10 +347,15 @@ class KnownTopics:
             self._groups.clear()
         return self._groups.setdefault(group, group)
 
-    def leave(self, route: str) -> None:
-        """Take it that a route leads to another cluster now: what it alone has seen, nobody has."""
+    def leave(self, route: str) -> Set[Reporter]:
+        """Take it that a route leads to another cluster now: what it alone has seen, nobody has.
+
+        Return the names of its broker, unless another route leads there.
+        """
         self._routes.discard(route)
-        self._brokers.pop(route, None)
+        self._silent.discard(route)
+        gone = {route, self._brokers.pop(route, route)}
+        return gone - {*self._brokers.values()}
 
     def forget_absent(self, present: Collection[str], route: str = "") -> Iterator[None]:
         """Forget the topics that a second poll of everything by a route lacked, two in a row.

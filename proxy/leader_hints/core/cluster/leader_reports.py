@@ -19,7 +19,14 @@ from collections.abc import Iterator
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Reporter, Source
+from leader_hints.core.cluster.doubts import (
+    Disagreements,
+    Doubts,
+    Place,
+    Reporter,
+    Sides,
+    Source,
+)
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import LeaderMoves
@@ -103,15 +110,20 @@ class LeaderReports:
             self._changes.add(topic.aliases)
         return True
 
-    def persists(self, topic: TopicLeaders, led: Led, source: Source) -> list[LeaderChange]:
+    def persists(
+        self, topic: TopicLeaders, led: Led, source: Source, outvoted: dict[Sides, bool]
+    ) -> list[LeaderChange]:
         """Take it that two polls of a broker contradict the known leader; return the move, if
         it counts.
+
+        ``outvoted``: what was found of other partitions in the same answer. Nearly all have the
+        same sides, and there may be a thousand brokers.
         """
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
-        known = topic.leader(led.partition)
-        if self._disagreements.outvoted(place, source, leader, known):
-            return []
-        return self.adopt(topic, led)
+        sides = self._disagreements.sides(place, source, leader, topic.leader(led.partition))
+        if sides not in outvoted:
+            outvoted[sides] = _outvote(sides, topic, source, self._topics)
+        return [] if outvoted[sides] else self.adopt(topic, led)
 
     def named(self, topic: TopicLeaders, led: Led, reporter: Reporter, *, settles: bool) -> None:
         """Take note that the Metadata of a broker has this leader, if it is the known one.
@@ -297,6 +309,7 @@ class LowerEpochs:
         self._topic = topic
         self._poller = source.poller
         self._now = now
+        self._connection = topics.connection(source.poller)
         #: What is noted from now on in place of what was, and whether that counts: nearly all
         #: partitions have one history, and to look at a thousand routes for each took 70 ms.
         self._next: dict[Lower | None, tuple[Lower, bool]] = {}
@@ -314,16 +327,34 @@ class LowerEpochs:
 
     def _again(self, before: Lower) -> Lower:
         since, once, twice = before
-        if self._poller not in once:
-            once |= {self._poller}
+        by = self._poller, self._connection
+        if by not in once:
+            # Only two polls on one connection count: the others may not be connected again yet.
+            once = frozenset(one for one in once if one[0] != self._poller) | {by}
         elif self._now >= since + _LAG:
             twice |= {self._poller}
         return Lower(since, once, twice)
+
+
+def _outvote(sides: Sides, topic: TopicLeaders, source: Source, topics: KnownTopics) -> bool:
+    """Whether at least as many others contradict what a broker reports.
+
+    Brokers do not count that cannot be asked any more. Those that can, and of which it is not known
+    what they report, count as ones that contradict.
+    """
+    silent, itself = topics.silent, topics.broker(source.name)
+    backing, against = (
+        {topics.broker(word.name) for words in side for word in words} - silent for side in sides
+    )
+    against |= topics.showing(topic) - backing
+    return len(backing | {itself}) <= len(against - {itself})
 
 
 def _most_lack(topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool:
     """Whether more brokers contradict a partition than do not: one that is cut off goes on to lack
     those that were added since.
     """
-    contradicting = {one for one, some in topic.contradicted.items() if partition in some}
+    contradicting = {
+        one for one, some in topic.contradicted.items() if partition in some.partitions
+    }
     return topics.outvote(topic, contradicting)

@@ -13,7 +13,7 @@ from leader_hints.apis.leader_hint import Endpoint
 from leader_hints.apis.list_offsets import Partition
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock, stopped
-from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Source
+from leader_hints.core.cluster.doubts import Disagreements, Doubts, Place, Sides, Source
 from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
@@ -218,8 +218,10 @@ class LeaderView:
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderChange] = []
         lower: LowerEpochs | None = None
+        outvoted: dict[Sides, bool] = {}
         contradicted = PartitionBits()
-        before = topic.contradicted.get(broker.poller, _NONE) if poll else _NONE
+        connection = self.topics.connection(broker.poller)
+        before = topic.contradicted_before(broker, connection) if poll else _NONE
         settles, due = self.metadata_brokers.awaited > 0, LEARNT_AT_ONCE
         for number, led in enumerate(answer.partitions, 1):
             due -= 1
@@ -242,7 +244,7 @@ class LeaderView:
                 if led.epoch == known or not topic.id:
                     contradicted.add(led.partition)
                     if led.partition in before:
-                        moves += self._reports.persists(topic, led, broker)
+                        moves += self._reports.persists(topic, led, broker, outvoted)
                         due -= _DISPUTED
                 elif poll:
                     lower = lower or LowerEpochs(self.topics, topic, broker, self._clock())
@@ -259,7 +261,7 @@ class LeaderView:
                     return
                 moves = []
         if poll:
-            topic.contradicts(broker, contradicted)
+            topic.contradicts(broker, contradicted, connection)
         yield moves
 
     def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderChange]:
@@ -317,7 +319,7 @@ class LeaderView:
     def leave(self, route: str) -> None:
         """Take it that a route leads to another cluster now."""
         self.hidden.leave(route)
-        self.topics.leave(route)
+        self.disagreements.forget(self.topics.leave(route))
 
     def forgetting(self) -> Iterator[None]:
         """Forget all topics, in steps: nobody needs the view any more."""

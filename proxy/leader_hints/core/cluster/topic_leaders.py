@@ -15,21 +15,37 @@ from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
 UNKNOWN = -1
 _NO_EPOCH = array("i", [UNKNOWN])
 NO_ROUTES: frozenset[str] = frozenset()
+_NONE = PartitionBits()
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 LAG = 10.0
 Join = Callable[[frozenset[int], int], frozenset[int]]
 
 
+class Claim(NamedTuple):
+    """The former id that a broker's poll reported, and on which of its connections."""
+
+    topic_id: bytes
+    connection: int
+
+
+class Contradicted(NamedTuple):
+    """The partitions that a broker's poll contradicted, and on which of its connections."""
+
+    partitions: PartitionBits
+    connection: int
+
+
 class Lower(NamedTuple):
-    """The brokers whose polls have reported a lower epoch ``since``, ``once`` and ``twice``.
+    """The brokers whose polls have reported a lower epoch ``since``, ``once`` on which of their
+    connections, and ``twice`` on it.
 
     One for all partitions of which they have reported the same: hundreds of brokers may each have
     reported thousands.
     """
 
     since: float
-    once: frozenset[Reporter] = frozenset()
+    once: frozenset[tuple[Reporter, int]] = frozenset()
     twice: frozenset[Reporter] = frozenset()
 
 
@@ -88,11 +104,11 @@ class TopicLeaders:
         self.since = since
         self.recreated = recreated
         self.knowing: frozenset[int] | None = frozenset() if topic_id else None
-        self.claimed: dict[Reporter, bytes] = {}
+        self.claimed: dict[Reporter, Claim] = {}
         self.elsewhere: set[Reporter] = set()
         self.leaders = array("i")
         self.epochs = array("i")
-        self.contradicted: dict[Reporter, PartitionBits] = {}
+        self.contradicted: dict[Reporter, Contradicted] = {}
         self.behind: dict[int, Lower] = {}
         self.seen = NO_ROUTES
         self.absent = NO_ROUTES
@@ -145,7 +161,7 @@ class TopicLeaders:
         before = self.leader(partition)
         if UNKNOWN not in (before.epoch, epoch):
             for contradicted in self.contradicted.values():
-                contradicted.discard(partition)
+                contradicted.partitions.discard(partition)
         self.leaders[partition] = leader
         self.epochs[partition] = epoch
         return before
@@ -171,11 +187,16 @@ class TopicLeaders:
             self.epochs.pop()
         return before - len(self.epochs)
 
-    def contradicts(self, source: Source, partitions: PartitionBits) -> None:
+    def contradicts(self, source: Source, partitions: PartitionBits, connection: int) -> None:
         """Note which partitions the last poll of a broker contradicts."""
         self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.poller] = partitions
+            self.contradicted[source.poller] = Contradicted(partitions, connection)
+
+    def contradicted_before(self, source: Source, connection: int) -> PartitionBits:
+        """Return which partitions the last poll of a broker on the same connection contradicted."""
+        before = self.contradicted.get(source.poller)
+        return before.partitions if before and before.connection == connection else _NONE
 
     def first_led(self, doubts: Doubts) -> dict[int, int]:
         """Return by node the first partition that it leads and that is not in doubt.
@@ -195,19 +216,23 @@ class TopicLeaders:
         source: Source,
         answering: Set[str],
         brokers: Callable[[Collection[Reporter]], int] = len,
+        connection: int = 0,
     ) -> bool:
         """Take a poll that reports a former id, or none at all; return whether it counts.
 
-        That is if two polls in a row of one broker report it. A cluster whose brokers are
-        downgraded has no ids any more, in no answer. Ids have no order. If a view learns the new
-        one first and then a lagging broker's, it has taken the deleted topic for the present one:
-        no broker lags for so long. But several may lag at the same time, when all are polled. And
-        one that is cut off from its controller goes on to report a deleted topic: so more brokers
-        must claim the id than report the present one, of the routes that are ``answering``.
+        That is if two polls in a row of one broker report it, on one connection. A cluster whose
+        brokers are downgraded has no ids any more, in no answer. Ids have no order. If a view
+        learns the new one first and then a lagging broker's, it has taken the deleted topic for the
+        present one: no broker lags for so long. But several may lag at the same time, when all are
+        polled. And one that is cut off from its controller goes on to report a deleted topic: so
+        more brokers must claim the id than report the present one, of the routes that are
+        ``answering``. After an outage of all that one may be the first to be connected again, and
+        for a moment the only one.
         ``brokers``: see :meth:`leader_hints.core.cluster.known_topics.KnownTopics.brokers`.
         """
-        again = self.claimed.get(source.poller) == topic_id
-        self.claimed[source.poller] = topic_id
+        claim = Claim(topic_id, connection)
+        again = self.claimed.get(source.poller) == claim
+        self.claimed[source.poller] = claim
         others = self.seen & answering - self.claimed.keys()
-        claiming = [one for one, claim in self.claimed.items() if claim == topic_id]
+        claiming = [one for one, some in self.claimed.items() if some.topic_id == topic_id]
         return again and brokers(claiming) > brokers(others)
