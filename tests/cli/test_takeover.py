@@ -16,7 +16,7 @@ import trustme
 from tests.cli.commands import leader_hints
 from tests.harness.connection import Address
 from tests.harness.ports import free_ports
-from tests.harness.proxyproc import ProxyProcess
+from tests.harness.proxyproc import ProxyError, ProxyProcess
 from tests.harness.waiting import until
 from tests.net import messages
 
@@ -250,6 +250,38 @@ def test_sigusr2_starts_the_process_that_takes_over(proxy: ProxyProcess, tmp_pat
     assert [line["predecessor"] for line in proxy.events("taken_over")] == [proxy.pid]
     os.kill(begun["successor"], signal.SIGTERM)
     until(lambda: len(proxy.events("stopped")) == 2, "the new one ends")
+
+
+def _lose_the_next(proxy: ProxyProcess, file: Path) -> None:
+    """Have a process be replaced by one that is killed before it listens."""
+    with proxy:
+        proxy.signal(signal.SIGUSR2)
+        (begun,) = until(lambda: proxy.events("takeover_begun"), "the new one begins")
+        # The new process waits for what is in there.
+        os.mkfifo(file)
+        until(lambda: proxy.events("stopping"), "the former one closes its listeners")
+        os.kill(begun["successor"], signal.SIGKILL)
+        until(lambda: _ended(proxy), "the former one ends")
+
+
+def test_a_process_ends_with_an_error_if_the_one_that_took_over_never_listened(
+    tmp_path: Path,
+) -> None:
+    """It ended with exit code 0: nobody served, and no supervisor started it again."""
+    file, (port,) = tmp_path / "switch.json", free_ports(1)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # The new process waits for that broker before it takes over.
+        proxy = ProxyProcess([(("127.0.0.1", port), silent.getsockname())], tmp_path / "log")
+        proxy.environment |= {
+            "LEADER_HINTS_SWITCH_FILE": str(file),
+            "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+            "LEADER_HINTS_TOPIC_IDS": "synthesize",
+            "LEADER_HINTS_TOPIC_IDS_WAIT_MS": "2000",
+        }
+        with pytest.raises(ProxyError, match="ended with 1"):
+            _lose_the_next(proxy, file)
+        (*_, failed) = proxy.events("takeover_failed")
+        assert "ended before it listened" in failed["error"]
 
 
 def test_a_new_process_that_cannot_serve_leaves_the_former_one_alone(

@@ -71,7 +71,8 @@ def run(
 
     :raises ListenError: an address cannot be listened on.
     :raises ConfigurationError: a certificate, a key, roots or another file cannot be used.
-    :raises TakeoverError: the process to take over from hands nothing over.
+    :raises TakeoverError: the process to take over from hands nothing over, or the one that took
+        over has ended before it listened.
     """
     refused: ListenError | TakeoverError | None = None
     serving = False
@@ -141,7 +142,8 @@ async def serve(
 
 async def _start(process: "_Process", nursery: trio.Nursery) -> None:
     await process.start(nursery)
-    tell_ready()
+    await tell_ready()
+    await process.serving()
 
 
 async def _ending(process: "_Process", signals: AsyncIterator[int], nursery: trio.Nursery) -> None:
@@ -228,6 +230,11 @@ class _Process:
         await parts.listeners.sockets.drop_rest()
         if self._takeover is not None:
             nursery.start_soon(parts.observers.keep_up, "takeover", self._takeover.serve)
+
+    async def serving(self) -> None:
+        """Tell the process before this one, if there was one, that this one listens."""
+        if self._takeover is not None:
+            await self._takeover.serving()
 
     async def await_successor(self, then: Callable[[], None]) -> None:
         """Call ``then`` when a new process can serve in place of this one."""
@@ -321,6 +328,8 @@ class _Process:
         """Accept no connection any more, let links finish their requests, and write the journal.
 
         All for bounded times. The journal may lead through a route: its own links stay until then.
+
+        :raises TakeoverError: a process took over and ended before it listened, so nobody serves.
         """
         parts, table = self._parts, self._parts.table
         self._admin.stopping = True
@@ -348,6 +357,9 @@ class _Process:
             report_changes(table.routes, parts.observers.emit, _CLIENTS_AT_THE_END)
             parts.journal.finish()
             await parts.journal.finished.wait()
+        if self._takeover is not None:
+            # The supervisor is to start another one.
+            await self._takeover.check_successor()
 
     async def _hand_admin_over(self, takeover: Takeover) -> None:
         """Leave the admin server and the kill switch's file to the process that takes over.

@@ -79,6 +79,18 @@ class Takeover:
         """
         await self._successors.leave(switched)
 
+    async def serving(self) -> None:
+        """Tell the process before this one, if there was one, that this one listens."""
+        if self._predecessor is not None:
+            await self._predecessor.serving()
+
+    async def check_successor(self) -> None:
+        """See :meth:`leader_hints.net.takeover.successors.Successors.check_successor`.
+
+        :raises TakeoverError: the successor has ended before it served.
+        """
+        await self._successors.check_successor()
+
     def close(self) -> None:
         """Neither take over nor be taken over any more."""
         if self._predecessor is not None:

@@ -436,7 +436,9 @@ class TakeoverBegun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TakeoverFailed:
-    """A new process did not take over; this one goes on to serve."""
+    """A new process did not take over. This one goes on to serve, unless ``error`` says that the
+    other one took over and ended: then this one ends with exit code 1.
+    """
 
     error: str
 

@@ -297,6 +297,18 @@ async def test_a_broker_that_breaks_at_each_poll_is_not_tried_without_pause(
         assert not scene.poller.connected
 
 
+async def test_a_broker_that_breaks_when_it_is_asked_which_node_it_is_has_pauses_too(
+    autojump_clock: MockClock,
+) -> None:
+    """As a gateway that forbids ListOffsets: four times a second it was asked for everything."""
+    async with _scene(_ONE_TOPIC) as scene:
+        scene.broker.answers[LIST_OFFSETS] = lambda correlation, version: b"\0\0\0\0"
+        await trio.sleep(20)
+        assert len(scene.attempts()) <= 9
+        assert len(scene.broker.metadata()) <= 2 * len(scene.attempts())
+        assert scene.told.reasons
+
+
 async def test_a_broker_that_does_not_answer_is_left_in_time(autojump_clock: MockClock) -> None:
     async with _scene(_ONE_TOPIC) as scene:
         scene.broker.gate = trio.Event()

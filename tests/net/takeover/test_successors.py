@@ -129,6 +129,63 @@ async def test_the_successor_learns_what_was_switched(
     assert serving.failures == []
 
 
+@pytest.mark.parametrize("says", ["serving", "nothing", "older"])
+async def test_a_process_that_is_replaced_learns_whether_the_next_one_serves(
+    tmp_path: Path, says: str
+) -> None:
+    """``nothing``: it ended before that. ``older``: it is of a version that does not say it."""
+    async with _serving(tmp_path) as serving, trio.open_nursery() as nursery:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+
+        async def replace() -> None:
+            if says == "older":
+                await send(predecessor._connection, {"ready": True})
+                await receive(predecessor._connection)
+            else:
+                await predecessor.leave()
+            if says == "serving":
+                await predecessor.serving()
+            predecessor.close()
+
+        nursery.start_soon(replace)
+        await serving.successors.ready.wait()
+        await serving.successors.leave()
+        if says == "nothing":
+            with pytest.raises(TakeoverError, match="took over, and ended before it listened"):
+                await serving.successors.check_successor()
+        else:
+            await serving.successors.check_successor()
+    assert len(serving.failures) == (says == "nothing")
+
+
+async def test_a_successor_that_has_gone_before_it_can_be_told_is_noticed(tmp_path: Path) -> None:
+    async with _serving(tmp_path) as serving:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        await send(predecessor._connection, {"ready": True})
+        await serving.successors.ready.wait()
+        predecessor.close()
+        await serving.successors.leave()
+        with pytest.raises(TakeoverError, match="ended before it listened"):
+            await serving.successors.check_successor()
+
+
+async def test_a_successor_that_says_nothing_is_not_waited_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(successors, "_PATIENCE", 0.05)
+    async with _serving(tmp_path) as serving, trio.open_nursery() as nursery:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        nursery.start_soon(predecessor.leave)
+        await serving.successors.ready.wait()
+        await serving.successors.leave()
+        await serving.successors.check_successor()
+        predecessor.close()
+    assert serving.failures == []
+
+
 @pytest.mark.parametrize("switched", ["off", 7, ["r"], None])
 async def test_what_is_not_understood_of_that_is_nothing(tmp_path: Path, switched: object) -> None:
     with new_socket() as listener:

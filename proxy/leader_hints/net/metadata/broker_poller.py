@@ -319,8 +319,6 @@ class BrokerPoller:
                 if self.strays:
                     await self._watch(connection)
                     return
-                # Not sooner: a broker that breaks at each poll must not be tried without pause.
-                self._pause.reset()
                 # It has answered, so it takes a second question for its versions, too.
                 native = poll_at == -math.inf and plan_for(self._maxima or {}).native
                 if native and await _is_proxy(connection, self._settings.client):
@@ -330,6 +328,9 @@ class BrokerPoller:
                     at_latest = _next_conclusion(self.route)
                     pause = min(pause, identify)
                     identify *= 2
+                # Not sooner: a broker that breaks at each poll, or at the questions which node it
+                # is, must not be tried without pause.
+                self._pause.reset()
                 poll_at = min(trio.current_time() + pause, at_latest)
             with trio.move_on_at(min(poll_at, look_at, self._looks.at)):
                 await connection.wait(self._pending.due, self._listener.turn)

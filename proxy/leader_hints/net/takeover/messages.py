@@ -8,12 +8,15 @@ Each is one packet of a Unix socket (SOCK_SEQPACKET), in JSON. Listening sockets
 | successor | `{"protocol": 1}` | asks for the listening sockets |
 | predecessor | `{"addresses": [...], "more": true}` | for which address each socket beside it is |
 | predecessor | `{"refused": "..."}` | it hands nothing over, and why |
-| successor | `{"ready": true}` | it can serve: the predecessor is to accept no more |
+| successor | `{"ready": true, "reports": true}` | it can serve: accept no more |
 | predecessor | `{"closed": true, "switched": {...}}` | it accepts none any more |
+| successor | `{"serving": true}` | it listens, and the service manager knows |
 
 `switched` has by route what the kill switch has set it to, and is there only where that could not
 be written to the file in time. Older versions neither say nor read it. In no more than a message
 has room for (some 1,000 routes): of a longer one the successor takes it that there is none.
+
+`reports` says that `serving` will come: older versions end the connection without it.
 
 The two may be of different versions, so none of this may change without another protocol number.
 """

@@ -31,7 +31,7 @@ class Predecessor:
     :class:`leader_hints.net.takeover.listening_sockets.ListeningSockets` for the keys.
 
     ``process``: its number. It serves until :meth:`leave`; if :meth:`close` comes before that, it
-    goes on.
+    goes on. If it comes before :meth:`serving`, that process takes it that nobody serves.
     """
 
     def __init__(self, connection: trio.socket.SocketType, process: int) -> None:
@@ -59,18 +59,27 @@ class Predecessor:
         """
         message: Message = {}
         with trio.move_on_after(_PATIENCE), suppress(TakeoverError):
-            await send(self._connection, {"ready": True})
+            await send(self._connection, {"ready": True, "reports": True})
             message, descriptors = await receive(self._connection)
             close_all(descriptors)
-        self.close()
+        self._close_sockets()
         switched = message.get("switched")
         if not isinstance(switched, dict):
             return None
         return {route: str(mode) for route, mode in switched.items()}
 
+    async def serving(self) -> None:
+        """Tell it that this process listens, and end the connection."""
+        with trio.move_on_after(_PATIENCE), suppress(TakeoverError):
+            await send(self._connection, {"serving": True})
+        self.close()
+
     def close(self) -> None:
         """End the connection to it, and close what it handed over and nobody has taken."""
         self._connection.close()
+        self._close_sockets()
+
+    def _close_sockets(self) -> None:
         for sockets in self.sockets.values():
             for one in sockets:
                 one.close()

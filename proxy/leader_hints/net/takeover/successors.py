@@ -34,7 +34,8 @@ class Successors:
 
     ``sockets``: the descriptors of those that are open, each with what it is for. ``ready``: set
     when a successor can serve; this process is to accept no connection any more then, and to call
-    :meth:`leave`. ``asked``: called with the number of the process that asks for the sockets.
+    :meth:`leave`, and :meth:`check_successor` before it ends. ``asked``: called with the number of
+    the process that asks for the sockets.
     """
 
     def __init__(
@@ -52,6 +53,8 @@ class Successors:
         self._listener = new_socket()
         self._scope = trio.CancelScope()
         self._successor: trio.socket.SocketType | None = None
+        self._process = 0
+        self._reports = self._is_lost = False
         self._is_taken = False
         self.asked: Callable[[int], None] = lambda process: None
 
@@ -96,11 +99,29 @@ class Successors:
         if switched is not None:
             closed["switched"] = dict(switched)
         if self._successor is not None:
-            with self._successor, trio.move_on_after(_PATIENCE):
+            with trio.move_on_after(_PATIENCE):
                 try:
                     await send(self._successor, closed)
-                except TakeoverError as error:
-                    self._emit(TakeoverFailed(error=str(error)))
+                except TakeoverError:
+                    self._is_lost = True
+
+    async def check_successor(self) -> None:
+        """Return once the successor serves, or has had long enough for that.
+
+        :raises TakeoverError: it has ended before that, so nobody serves.
+        """
+        if self._successor is None:
+            return
+        with self._successor, trio.move_on_after(_PATIENCE):
+            try:
+                if self._reports and not self._is_lost:
+                    await _receive(self._successor)
+            except TakeoverError:
+                self._is_lost = True
+        if self._is_lost:
+            error = f"process {self._process} took over, and ended before it listened"
+            self._emit(TakeoverFailed(error=error))
+            raise TakeoverError(error)
 
     def close(self) -> None:
         """Be found no more; a successor that is not ready yet finds this process gone."""
@@ -153,8 +174,10 @@ class Successors:
                 numbers = [number for _, number in some]
                 await send(connection, {"addresses": addresses, "more": more}, numbers)
         # Without a bound: it waits for brokers first. If it ends, so does this.
-        if not (await _receive(connection)).get("ready"):
+        message = await _receive(connection)
+        if not message.get("ready"):
             raise TakeoverError(f"process {process} sends what is not understood")
+        self._process, self._reports = process, bool(message.get("reports"))
 
 
 @contextmanager
