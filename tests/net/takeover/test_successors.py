@@ -159,7 +159,9 @@ async def test_a_process_that_is_replaced_learns_whether_the_next_one_serves(
     assert len(serving.failures) == (says == "nothing")
 
 
-async def test_a_successor_that_has_gone_before_it_can_be_told_is_noticed(tmp_path: Path) -> None:
+async def test_a_successor_that_has_gone_before_it_gets_an_answer_is_noticed(
+    tmp_path: Path,
+) -> None:
     async with _serving(tmp_path) as serving:
         predecessor = await _successor(serving)
         await predecessor.hand_over()
