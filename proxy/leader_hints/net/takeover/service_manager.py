@@ -16,8 +16,8 @@ async def tell_ready(environment: Mapping[str, str] = os.environ) -> None:
     """Say that this process serves, and is the service's main process from now on.
 
     Without a service manager nothing is done, and so it is if that takes no message: a process
-    that serves must not end for it. While the manager is busy the message is sent again, for as long
-    as that takes: it would end a process of which it does not learn that it serves.
+    that serves must not end for it. While the manager is busy the message is sent again, however
+    long that takes: it would end a process of which it does not learn that it serves.
     """
     address = environment.get("NOTIFY_SOCKET", "")
     if not address:
