@@ -2,6 +2,10 @@ from pathlib import Path
 
 import pytest
 
+from leader_hints.address import Address
+from leader_hints.cli.local import _settings
+from leader_hints.errors import ConfigurationError
+from leader_hints.settings.local import LocalSettings
 from tests.cli.commands import leader_hints
 
 
@@ -76,6 +80,14 @@ def test_a_scenario_that_is_no_yaml_is_reported_in_one_line(
     assert ended.stderr.startswith(f"leader-hints: {file}")
     assert told in ended.stderr
     assert ended.stderr.count("\n") == 1
+
+
+def test_a_broker_at_the_bootstrap_listener_is_refused() -> None:
+    """The proxy connected to itself without end."""
+    listen = Address("127.0.0.1", 19092)
+    local = LocalSettings(bootstrap=(Address("b", 1),), listen=listen)
+    with pytest.raises(ConfigurationError, match="broker 7 is at localhost:19092, which"):
+        _settings(local, {7: Address("localhost", 19092)}, None, {})
 
 
 def test_a_scenario_of_a_route_that_is_not_there_is_refused(tmp_path: Path) -> None:

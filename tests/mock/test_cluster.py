@@ -177,6 +177,18 @@ def test_the_process_ends_with_its_parent() -> None:
     until(lambda: not listens(broker), "the broker is gone", _SECONDS)
 
 
+def test_one_that_did_not_answer_in_time_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each later command got the answer to the one before it."""
+    monkeypatch.setattr("leader_hints.mock.cluster._ANSWER_SECONDS", 0.2)
+    monkeypatch.setattr("leader_hints.mock.cluster._CLOSE_SECONDS", 0.2)
+    cluster = MockCluster(1, {"t": 1})
+    os.kill(cluster.pid, signal.SIGSTOP)
+    with pytest.raises(MockClusterError, match="did not answer"):
+        cluster.set_leader("t", 0, 1)
+    until(lambda: not cluster.alive, "it is ended", _SECONDS)
+    cluster.close()
+
+
 def test_close_ends_the_brokers() -> None:
     cluster = MockCluster(brokers=1)
     assert listens(cluster.brokers[1])

@@ -123,7 +123,7 @@ class AdminView:
         unreachable = parts.reach.unreachable
         asked = [*unreachable]
         readiness = Readiness(routes, parts.upstream, OWN_NAME, parts.pump.urgent)
-        reasons = await readiness.check()
+        reasons = {**await readiness.check(), **table.refused}
         for name in asked:
             # Of a broker that has left there is none either, and nobody connects to it.
             if not reasons.get(name):

@@ -82,17 +82,25 @@ class Joining:
 
     async def accept(self, route: Route, upstream: Address, client: trio.SocketStream) -> None:
         """Join a client to the broker of a route, or turn it away."""
-        # It may wait some turns while the process itself connects to such a port.
-        with self._pump.urgent():
-            made = await self.own.arrived(route.name, client)
-        if made is not None:
-            # This process itself: a link would lead through itself once more, without end.
-            if made.link_of:
-                self._emit(RouteLoops(route=made.link_of, leads_to=route.name))
-            await turn_away(client)
+        if await self.is_itself(route.name, client):
             return
         if not await self.join(route, upstream, client):
             await turn_away(client)
+
+    async def is_itself(self, name: str, client: trio.SocketStream) -> bool:
+        """Whether it is this process itself that has connected to a route; then it is turned away.
+
+        A link would lead through the process once more, without end.
+        """
+        # It may wait some turns while the process itself connects to such a port.
+        with self._pump.urgent():
+            made = await self.own.arrived(name, client)
+        if made is None:
+            return False
+        if made.link_of:
+            self._emit(RouteLoops(route=made.link_of, leads_to=name))
+        await turn_away(client)
+        return True
 
     async def join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
         """Have a client joined to its broker, if no limit forbids that.

@@ -135,7 +135,7 @@ class Parts:
         """
         if route.name in self.table.left:
             return Upstream(None, "has left the cluster")
-        refused = self.reach.unreachable.get(route.name)
+        refused = self.table.refused.get(route.name) or self.reach.unreachable.get(route.name)
         return self.refresher.upstream(route) if refused is None else Upstream(False, refused)
 
     def _make_workers(self, emit: Callable[[Event], None]) -> Workers | None:

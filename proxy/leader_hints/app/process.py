@@ -33,7 +33,7 @@ from leader_hints.core.events import (
 )
 from leader_hints.core.mode import Mode
 from leader_hints.errors import ListenError, TakeoverError
-from leader_hints.local.virtual_cluster import Found
+from leader_hints.local.host import Found
 from leader_hints.net.brokers import name_look_ups
 from leader_hints.net.descriptors import raise_descriptors
 from leader_hints.net.takeover.service_manager import tell_ready

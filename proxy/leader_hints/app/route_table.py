@@ -23,7 +23,8 @@ class RouteTable:
     ``mode``: of routes that nothing has switched; ``switched``: of the others, by route name, also
     of such as may join later. ``routes``: the list itself, for parts that must see routes that are
     added later. ``bound``: the addresses of listeners that are open, by route name. ``left``: the
-    names of routes whose brokers have left their cluster.
+    names of routes whose brokers have left their cluster. ``refused``: why no client is joined to a
+    route's broker, by route name.
     """
 
     def __init__(self, settings: Settings, workers: int = 1) -> None:
@@ -38,6 +39,7 @@ class RouteTable:
         self.routes: list[Route] = []
         self.bound: dict[str, str] = {}
         self.left: set[str] = set()
+        self.refused: dict[str, str] = {}
 
     def add(
         self,
@@ -89,6 +91,12 @@ class RouteTable:
             self.bound[route.name] = listen
         elif listen is None:
             self.left.add(route.name)
+
+    def refuses(self, route: Route, reason: str) -> None:
+        """Note why no client is joined to a route's broker from now on; "": they are."""
+        self.refused.pop(route.name, None)
+        if reason:
+            self.refused[route.name] = reason
 
     def upstream(self, route: Route) -> Address:
         """Return the address of a route's broker."""

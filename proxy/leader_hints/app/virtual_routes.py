@@ -10,11 +10,12 @@ import trio
 
 from leader_hints.address import Address
 from leader_hints.app.parts import Parts
-from leader_hints.core.events import HintsSwitched
+from leader_hints.core.events import Event, HintsSwitched
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
+from leader_hints.local.host import Found
 from leader_hints.local.mock_pages import MockPages
-from leader_hints.local.virtual_cluster import Found, VirtualCluster
+from leader_hints.local.virtual_cluster import VirtualCluster
 from leader_hints.net.admin.admin_pages import MorePages
 from leader_hints.net.clients.listening import Handler
 from leader_hints.settings.route import RouteSettings
@@ -42,16 +43,7 @@ class VirtualRoutes:
     def bind(self, parts: Parts) -> None:
         """Take the parts."""
         self._parts = parts
-        self._cluster = VirtualCluster(
-            self._found.settings,
-            self._add,
-            self._move,
-            self._admits,
-            parts.joining.join,
-            self._accept_all,
-            parts.table.listens,
-            parts.observers.emit,
-        )
+        self._cluster = VirtualCluster(self._found, self)
         if self._injector is not None:
             routes = parts.table.routes
             self._injector.bind(
@@ -90,21 +82,53 @@ class VirtualRoutes:
         assert self._parts is not None
         self._nursery = nursery
         self._cluster.start(nursery)
-        nursery.start_soon(self._parts.observers.keep_up, "listeners", self._cluster.open_again)
+        keep_up = self._parts.observers.keep_up
+        nursery.start_soon(keep_up, "listeners", self._cluster.work_off)
         if self._found.renew is not None:
             renewing = partial(self._cluster.keep, self._found.renew)
-            nursery.start_soon(self._parts.observers.keep_up, "virtual cluster", renewing)
+            nursery.start_soon(keep_up, "virtual cluster", renewing)
+        if self._found.seek is not None:
+            seeking = partial(self._cluster.find_again, self._found.seek)
+            nursery.start_soon(keep_up, "discovery", seeking)
         if self._injector is not None:
             nursery.start_soon(self._injector.play)
 
-    def _admits(self, routes: Sequence[str]) -> Sequence[str]:
+    def admits(self, routes: Sequence[str]) -> Sequence[str]:
         """Return the routes, by name, on which no fault refuses connections now."""
         return routes if self._injector is None else self._injector.admits(routes)
 
-    async def _accept_all(self, listener: trio.SocketListener, handler: Handler) -> None:
+    async def join(self, route: Route, upstream: Address, client: trio.SocketStream) -> bool:
+        """See :class:`leader_hints.local.host.Host`."""
+        assert self._parts is not None
+        return await self._parts.joining.join(route, upstream, client)
+
+    async def accept(self, name: str, listener: trio.SocketListener, handler: Handler) -> None:
+        """See :class:`leader_hints.local.host.Host`."""
         assert self._nursery is not None
         assert self._parts is not None
-        await self._parts.listeners.accept_all(listener, handler, self._nursery)
+        joining = self._parts.joining
+
+        async def accept(client: trio.SocketStream) -> None:
+            if not await joining.is_itself(name, client):
+                await handler(client)
+
+        joining.own.listen(listener.socket.getsockname()[1])
+        await self._parts.listeners.accept_all(listener, accept, self._nursery)
+
+    def listens(self, route: Route, listen: str | None) -> None:
+        """See :class:`leader_hints.local.host.Host`."""
+        assert self._parts is not None
+        self._parts.table.listens(route, listen)
+
+    def refuses(self, route: Route, reason: str) -> None:
+        """See :class:`leader_hints.local.host.Host`."""
+        assert self._parts is not None
+        self._parts.table.refuses(route, reason)
+
+    def emit(self, event: Event) -> None:
+        """See :class:`leader_hints.local.host.Host`."""
+        assert self._parts is not None
+        self._parts.observers.emit(event)
 
     def _partitions(self) -> dict[str, list[int]]:
         """Return the known partitions by topic."""
@@ -116,13 +140,15 @@ class VirtualRoutes:
     def _leaders(self) -> dict[tuple[str, int], tuple[int, int]]:
         """Return leader and epoch by topic and partition, as they are known now."""
         assert self._parts is not None
+        assert self._cluster is not None
         return {
             (topic, partition): leader
             for known in self._parts.refresher.clusters()
+            if known.view.cluster_id == self._cluster.cluster
             for topic, partition, leader in known.view.leaders()
         }
 
-    def _add(self, settings: RouteSettings, rewriting: AddressRewriting) -> Route:
+    def add(self, settings: RouteSettings, rewriting: AddressRewriting) -> Route:
         """Add the route of a broker."""
         assert self._parts is not None
         parts, table = self._parts, self._parts.table
@@ -146,7 +172,7 @@ class VirtualRoutes:
             parts.keep_switched()
         return route
 
-    def _move(self, route: Route, upstream: Address) -> None:
+    def move(self, route: Route, upstream: Address) -> None:
         """Ask the broker of a route at another address."""
         assert self._parts is not None
         self._parts.table.move(route, upstream)

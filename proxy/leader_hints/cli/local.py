@@ -11,7 +11,7 @@ import click
 import yaml
 from pydantic import ValidationError
 
-from leader_hints.address import Address, overlap
+from leader_hints.address import Address, leads_to, overlap
 from leader_hints.cli.entrance import make_local, takes_entrance
 from leader_hints.cli.options import (
     admin_option,
@@ -188,11 +188,12 @@ def _serve(
     """
     # Imported here, since the other commands need no network code and should answer at once.
     from leader_hints.app import run
-    from leader_hints.local.discovery import discover
-    from leader_hints.local.virtual_cluster import Found
+    from leader_hints.local.discovery import discover, seek
+    from leader_hints.local.host import Found
     from leader_hints.net.tls.route_security import make_connector
 
-    brokers = discover(local.bootstrap, make_connector(local.upstream_tls, local.sasl))
+    connector = make_connector(local.upstream_tls, local.sasl)
+    cluster, brokers = discover(local.bootstrap, connector)
     if scenario is not None:
         _check_routes(scenario, sorted(f"broker-{node}" for node in brokers))
     settings = _settings(local, brokers, file, flags)
@@ -203,7 +204,8 @@ def _serve(
 
         stage = FaultInjector(scenario)
     renew, control = (None, None) if mock is None else (_renewing(mock), _Control(mock))
-    found = Found(local, brokers, renew, stage, control)
+    again_at = partial(seek, local.bootstrap, connector) if mock is None else None
+    found = Found(local, brokers, renew, stage, control, cluster, again_at)
     again = partial(_settings, local, brokers, file, flags)
     sys.exit(run(settings, found, config=str(file or ""), again=again))
 
@@ -255,6 +257,11 @@ def _settings(
     ports = BrokerPorts(local.listen.port, local.ports)
     routes = []
     for node, upstream in brokers.items():
+        if leads_to(upstream, local.listen):
+            raise ConfigurationError(
+                f"broker {node} is at {upstream}, which is --listen; give another one, or have the "
+                "broker advertise an address that leads to it from here"
+            )
         port = ports.port(node)
         if not port:
             raise ConfigurationError(ports.lack(node))

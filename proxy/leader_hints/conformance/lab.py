@@ -25,7 +25,7 @@ from leader_hints.conformance.wire_recorder import WireRecorder
 from leader_hints.errors import LeaderHintsError, ListenError
 from leader_hints.faults.fault import Fault
 from leader_hints.faults.injector import FaultInjector
-from leader_hints.local.virtual_cluster import Found
+from leader_hints.local.host import Found
 from leader_hints.settings.clients import ClientSettings
 from leader_hints.settings.hold import HoldSettings
 from leader_hints.settings.local import LocalSettings

@@ -58,7 +58,9 @@ class StandingCluster:
         """
         self._connector: Connector = make_connector(settings.upstream_tls, settings.sasl)
         found = discover(settings.bootstrap, self._connector)
-        self.brokers = {node: (address.host, address.port) for node, address in found.items()}
+        self.brokers = {
+            node: (address.host, address.port) for node, address in found.brokers.items()
+        }
 
     @property
     def nodes(self) -> Sequence[int]:

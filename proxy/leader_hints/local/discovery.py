@@ -6,6 +6,7 @@ Tested in ``tests/mock/test_local.py``.
 import contextlib
 from collections.abc import Sequence
 from functools import partial
+from typing import NamedTuple
 
 import trio
 
@@ -22,15 +23,26 @@ _CLIENT_ID = "leader-hints-local"
 _PATIENCE = 5.0
 
 
-def discover(bootstrap: Sequence[Address], connector: Connector) -> dict[int, Address]:
-    """Return the brokers' addresses by node id, from the first address that answers.
+class Discovered(NamedTuple):
+    """The brokers' addresses by node id, and the id of their cluster, "" if it has none."""
+
+    cluster: str
+    brokers: dict[int, Address]
+
+
+def discover(bootstrap: Sequence[Address], connector: Connector) -> Discovered:
+    """Return the brokers of a cluster, from the first address that answers.
 
     :raises BrokerError: none of the addresses leads to a broker that can be used.
     """
-    return trio.run(partial(_discover, bootstrap, connector))
+    return trio.run(partial(seek, bootstrap, connector))
 
 
-async def _discover(bootstrap: Sequence[Address], connector: Connector) -> dict[int, Address]:
+async def seek(bootstrap: Sequence[Address], connector: Connector) -> Discovered:
+    """Do as :func:`discover`.
+
+    :raises BrokerError: none of the addresses leads to a broker that can be used.
+    """
     reasons = []
     for address in bootstrap:
         try:
@@ -53,7 +65,7 @@ def _advice(connector: Connector) -> str:
     return f"; perhaps its listener needs {lacking}" if lacking else ""
 
 
-async def _brokers(connection: BrokerConnection) -> dict[int, Address]:
+async def _brokers(connection: BrokerConnection) -> Discovered:
     reader = await connection.ask(ApiKey.API_VERSIONS, 0, b"")
     offered = api_versions.read_ranges(reader, 0).get(ApiKey.METADATA)
     newest = -1 if offered is None else min(offered.maximum, metadata.NEWEST)
@@ -62,7 +74,8 @@ async def _brokers(connection: BrokerConnection) -> dict[int, Address]:
     reader = await connection.ask(
         ApiKey.METADATA, newest, metadata.write_request_body(newest, topics=())
     )
-    endpoints = metadata.read_response(reader, newest).endpoints
-    if not endpoints:
+    answer = metadata.read_response(reader, newest)
+    if not answer.endpoints:
         raise BrokerError("it knows no broker")
-    return {node: Address(found.host, found.port) for node, found in sorted(endpoints.items())}
+    brokers = {node: Address(at.host, at.port) for node, at in sorted(answer.endpoints.items())}
+    return Discovered(answer.cluster_id, brokers)

@@ -6,15 +6,13 @@ client never knows of a broker that this does not know.
 """
 
 import socket
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
 
 import trio
 
-from leader_hints.address import Address
-from leader_hints.apis.leader_hint import Endpoint
-from leader_hints.core.broker_state import BrokerState
+from leader_hints.address import Address, leads_to
 from leader_hints.core.events import (
     BrokerLeft,
     BrokerMoved,
@@ -22,122 +20,52 @@ from leader_hints.core.events import (
     BrokerWithoutPort,
     ClusterNotRestarted,
     ClusterRestarted,
-    Event,
     Listening,
 )
-from leader_hints.core.route import Route
-from leader_hints.core.versions.address_rewriting import AddressRewriting, Met
+from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.broker_ports import BrokerPorts
 from leader_hints.errors import BrokerError, ListenError
-from leader_hints.local.mock_pages import MockControl
+from leader_hints.local.host import Found, Host, Renew, Seek
+from leader_hints.local.membership import Membership
+from leader_hints.local.virtual_broker import Listed, VirtualBroker
 from leader_hints.net.clients.listening import Handler
 from leader_hints.net.clients.reset import turn_away
-from leader_hints.settings.local import LocalSettings
 from leader_hints.settings.route import RouteSettings
-
-if TYPE_CHECKING:
-    # It needs kio, which a process without faults must not load.
-    from leader_hints.faults.injector import FaultInjector
 
 _BACKLOG = 128
 #: Seconds between two looks whether a cluster that this process keeps still lives.
 _LOOK = 0.25
 #: Seconds before a listener that could not be opened is tried again.
 _AGAIN = 1.0
+#: Seconds before the addresses of the settings are asked once more, where no broker answers.
+_SEEK = 5.0
+#: Brokers that one step takes as come, moved or left: each costs some 0.2 ms.
+_AT_ONCE = 10
 BOOTSTRAP = "bootstrap"
-
-#: Where a broker's Metadata has the brokers of its cluster.
-Lists = Mapping[int, Endpoint]
-
-#: Starts a cluster again if it has died; returns where its brokers are then, ``None`` if it lives.
-#: Raises BrokerError where it does not start.
-Renew = Callable[[], Mapping[int, Address] | None]
-
-
-class Found(NamedTuple):
-    """What a virtual cluster is made for: its settings, and the brokers that there are by now.
-
-    ``renew``: of a cluster that this process keeps. It blocks, and is called now and then.
-    ``stage``: where faults are allowed. ``mock``: changes a mock cluster, where it is one.
-    """
-
-    settings: LocalSettings
-    brokers: Mapping[int, Address]
-    renew: Renew | None = None
-    stage: "FaultInjector | None" = None
-    mock: MockControl | None = None
-
-
-class _Node:
-    """A broker: its route, where it is, and its listener while that is open.
-
-    ``without_port``: it should be open, and cannot be. ``of_another``: another cluster's broker is
-    where the route leads.
-    """
-
-    def __init__(self, route: Route, upstream: Address) -> None:
-        self.route = route
-        self.upstream = upstream
-        self.scope: trio.CancelScope | None = None
-        self.without_port = False
-        self.left = False
-        self.of_another = False
-
-    @property
-    def cluster(self) -> str | None:
-        """The cluster of the broker that is where the route leads, as far as that is known."""
-        broker = self.route.broker
-        return broker.view.cluster_id if broker.reachable and broker.view is not None else None
-
-    def is_of(self, cluster: str | None) -> bool:
-        """Whether a broker of ``cluster`` is where the route leads."""
-        return cluster is not None and self.cluster == cluster
-
-    def stays(self, node: int, cluster: str | None, lists: Sequence[Lists]) -> bool:
-        """Whether this broker, which is ``node`` of ``cluster``, is where its route leads, or is
-        listed there.
-        """
-        if self.is_of(cluster) and self.route.broker.proved_node == node:
-            return True
-        listed = filter(None, (endpoints.get(node) for endpoints in lists))
-        return any((at.host, at.port) == (self.upstream.host, self.upstream.port) for at in listed)
 
 
 class VirtualCluster:
-    """``add``: makes a route of the process, on whose links addresses are rewritten. ``move``:
-    tells that one's broker is elsewhere.
-    ``admits``: returns which of some routes, by name, take a connection now.
-    ``join``: connects a client to the broker of a route, false where that takes no connection.
-    ``accept``: takes connections of a listener until cancelled, and then closes it.
-    ``listens``: called with where a route takes clients from now on; "": nowhere, ``None``: its
-    broker has left the cluster.
+    """The cluster that was ``found``, served in the process ``host``.
+
+    Large because each way in which a broker comes, moves and goes is here.
     """
 
-    def __init__(
-        self,
-        settings: LocalSettings,
-        add: Callable[[RouteSettings, AddressRewriting], Route],
-        move: Callable[[Route, Address], None],
-        admits: Callable[[Sequence[str]], Sequence[str]],
-        join: Callable[[Route, Address, trio.SocketStream], Awaitable[bool]],
-        accept: Callable[[trio.SocketListener, Handler], Awaitable[None]],
-        listens: Callable[[Route, str | None], None],
-        emit: Callable[[Event], None],
-    ) -> None:
-        self._settings = settings
-        self._add = add
-        self._move = move
-        self._admits = admits
-        self._join = join
-        self._accept_all = accept
-        self._listens = listens
-        self._emit = emit
-        self._nodes: dict[int, _Node] = {}
+    def __init__(self, found: Found, host: Host) -> None:
+        self._settings = found.settings
+        self._host = host
+        self._brokers: dict[int, VirtualBroker] = {}
         self._nursery: trio.Nursery | None = None
         self._turn = 0
-        #: The id of the cluster, once a broker has given it.
-        self._cluster: str | None = None
-        self._ports = BrokerPorts(settings.listen.port, settings.ports)
+        self._membership = Membership(found.cluster or None)
+        self._ports = BrokerPorts(found.settings.listen.port, found.settings.ports)
+        #: What is left of the last review; and set where something is.
+        self._rest: Iterator[None] = iter(())
+        self._due = trio.Event()
+
+    @property
+    def cluster(self) -> str | None:
+        """The cluster's id, ``None`` as long as no broker has given it."""
+        return self._membership.cluster
 
     def prepare(self, brokers: Mapping[int, Address]) -> None:
         """Make the routes of the brokers that there are; they can be asked from then on."""
@@ -150,18 +78,26 @@ class VirtualCluster:
         :raises ListenError: one cannot be opened.
         """
         self._nursery = nursery
-        for node in self._nodes:
+        for node in self._brokers:
             self._open(node)
         listen = self._settings.listen
-        self._serve(_listener(listen), self._accept, trio.CancelScope())
+        self._serve(BOOTSTRAP, _listener(listen), self._accept, trio.CancelScope())
         upstreams = ",".join(str(address) for address in self._settings.bootstrap)
-        self._emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+        self._host.emit(Listening(route=BOOTSTRAP, listen=str(listen), upstream=upstreams))
+        # What brokers have listed since they were found.
+        self.review()
 
-    async def open_again(self) -> None:
-        """Try again and again to open listeners that could not be opened, until cancelled."""
+    async def work_off(self) -> None:
+        """Do what is left of reviews, and try again to open listeners that could not be opened,
+        until cancelled.
+        """
         while True:
-            await trio.sleep(_AGAIN)
-            for node in [node for node, found in self._nodes.items() if found.without_port]:
+            with trio.move_on_after(_AGAIN) as scope:
+                await self._due.wait()
+            self._due = trio.Event()
+            self._go_on()
+            closed = [node for node, found in self._brokers.items() if found.without_port]
+            for node in closed if scope.cancelled_caught else ():
                 self._try_to_open(node)
                 await trio.lowlevel.checkpoint()
 
@@ -174,28 +110,41 @@ class VirtualCluster:
                 brokers = await trio.to_thread.run_sync(renew)
             except BrokerError as error:
                 if not told:
-                    self._emit(ClusterNotRestarted(reason=str(error)))
+                    self._host.emit(ClusterNotRestarted(reason=str(error)))
                 told = True
                 continue
             if brokers is not None:
                 told = False
-                self._emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
+                self._host.emit(ClusterRestarted(brokers=", ".join(map(str, brokers.values()))))
+                # It has another id.
+                self._membership.cluster = None
                 for node, address in brokers.items():
                     self._met(node, address.host, address.port)
 
-    def _passed(self, by: int, node: int, host: str, port: int) -> None:
-        """Take an address that the broker ``by`` has given to a client; see AddressRewriting.
+    async def find_again(self, seek: Seek) -> None:
+        """Look for the brokers while none of them can be reached, until cancelled.
 
-        At the address of one that has gone a broker of another cluster may be by now. What that
-        says would lead all listeners there, since its nodes have the same numbers.
+        All may have come back elsewhere, where no broker can list them.
         """
-        known = self._nodes.get(node)
-        if self._is_of_another(self._nodes[by]):
+        while True:
+            await trio.sleep(_SEEK)
+            if self._membership.some_answer(self._brokers.values()):
+                continue
+            with suppress(BrokerError):
+                found = await seek()
+                if self.cluster in (None, found.cluster):
+                    for node, address in found.brokers.items():
+                        self._met(node, address.host, address.port)
+
+    def _passed(self, by: int, node: int, host: str, port: int) -> None:
+        """Take an address that the broker ``by`` has given to a client; see AddressRewriting."""
+        known = self._brokers.get(node)
+        if self._membership.is_of_another(self._brokers[by]):
             return
         if (
             known is None
             or known.scope is None
-            or not known.is_of(self._cluster)
+            or not known.is_of(self.cluster)
             or known.route.broker.proved_node not in (None, node)
         ):
             self._met(node, host, port)
@@ -205,14 +154,14 @@ class VirtualCluster:
         if self._nursery is None:
             return
         self._meet(node, Address(host, port))
-        found = self._nodes[node]
+        found = self._brokers[node]
         if found.left:
             found.left = False
-            self._listens(found.route, "")
+            self._host.listens(found.route, "")
         self._try_to_open(node)
 
     def _try_to_open(self, node: int) -> None:
-        found = self._nodes[node]
+        found = self._brokers[node]
         if found.scope is not None or found.left:
             return
         try:
@@ -221,123 +170,113 @@ class VirtualCluster:
             # Clients cannot reach this broker; all others they can.
             if not found.without_port:
                 found.without_port = True
-                self._emit(
+                self._host.emit(
                     BrokerWithoutPort(
                         route=found.route.name, upstream=str(found.upstream), reason=str(error)
                     )
                 )
 
     def review(self) -> None:
-        """Open, move and close listeners by the brokers' Metadata.
+        """Open, move and close listeners by the brokers' Metadata; much of it in steps.
 
         A broker that none lists has left. One that none lists where its route leads has moved, if
         it cannot be reached there, or another broker is there by now. Where some list it there they
         may have the newest answers.
         """
-        # Hundreds of brokers list each other, most of them in one list that they share.
-        lists = [*{id(at): at for at in (broker.endpoints for broker in self._members())}.values()]
-        self._report_others()
-        known: dict[int, Endpoint] = {}
-        for endpoints in lists:
-            known.update(endpoints)
-        if not known:
+        if self._nursery is None:
             return
+        lists = self._membership.lists(self._brokers.values())
+        self._report_others()
+        self._rest = self._reviewing(lists)
+        self._go_on()
+
+    def _go_on(self) -> None:
+        for _ in range(_AT_ONCE):
+            if next(self._rest, self) is self:
+                return
+        self._due.set()
+
+    def _reviewing(self, lists: Sequence[Listed]) -> Iterator[None]:
+        known = {node: endpoint for listed in lists for node, endpoint in listed.items()}
         for node, endpoint in known.items():
-            found = self._nodes.get(node)
-            if found is None or found.left or not found.stays(node, self._cluster, lists):
+            found = self._brokers.get(node)
+            if found is None or found.left or not found.stays(node, self.cluster, lists):
                 self._met(node, endpoint.host, endpoint.port)
-        for node, found in self._nodes.items():
-            if not found.left and node not in known:
+                yield
+        for node in [*self._brokers] if known else ():
+            if node not in known and not self._brokers[node].left:
                 self._leave(node)
+                yield
 
     def _report_others(self) -> None:
-        """Report once of each broker that another cluster's is where its route leads."""
-        for found in self._nodes.values():
-            before = found.of_another
-            found.of_another = self._is_of_another(found) and not found.left
-            if found.of_another and not before:
-                self._emit(
+        """Note which brokers are of another cluster, so that no client is joined to them."""
+        joins_all = not self._membership.some_answer(self._brokers.values())
+        for found in self._brokers.values():
+            other = self._membership.is_of_another(found) and not found.left and not joins_all
+            reason = f"another cluster's broker is at {found.upstream}" if other else ""
+            if reason == found.refused:
+                continue
+            found.refused = reason
+            self._host.refuses(found.route, reason)
+            if reason:
+                self._host.emit(
                     BrokerOfAnotherCluster(
                         route=found.route.name,
                         upstream=str(found.upstream),
-                        cluster=self._cluster or "",
+                        cluster=self.cluster or "",
                         found=found.cluster or "",
                     )
                 )
 
-    def _members(self) -> Sequence[BrokerState]:
-        """Return the brokers that can be asked, and are of the cluster.
-
-        At the address of one that has gone a broker of another cluster may be by now. So the
-        cluster stays the one that it was first, unless no broker of that can be reached, and most
-        of those that are here are of another: it was recreated.
-        """
-        members: list[BrokerState] = []
-        others: dict[str, list[BrokerState]] = {}
-        here = 0
-        for found in self._nodes.values():
-            broker = found.route.broker
-            here += not found.left
-            if found.is_of(self._cluster):
-                members.append(broker)
-            elif found.cluster is not None and not found.left:
-                others.setdefault(found.cluster, []).append(broker)
-        if members or not others:
-            return members
-        most = max(others, key=lambda cluster: len(others[cluster]))
-        if self._cluster is not None and 2 * len(others[most]) <= here:
-            return members
-        self._cluster = most
-        return others[most]
-
     def _meet(self, node: int, upstream: Address) -> None:
-        found = self._nodes.get(node)
+        found = self._brokers.get(node)
         if found is None:
-            listen = Address(self._settings.listen.host, self._ports.port(node))
             # The model is for what operators write; a broker may advertise anything.
             settings = RouteSettings.model_construct(
-                listen=listen,
+                listen=self._listen(node),
                 upstream=upstream,
                 name=f"broker-{node}",
                 upstream_tls=self._settings.upstream_tls,
                 peer_tls=self._settings.upstream_tls,
                 sasl=self._settings.sasl,
             )
-            rewriting = self._rewriting(partial(self._passed, node))
-            self._nodes[node] = _Node(self._add(settings, rewriting), upstream)
+            passed = partial(self._passed, node)
+            rewriting = AddressRewriting(self._settings.host, self._ports, passed)
+            self._brokers[node] = VirtualBroker(self._host.add(settings, rewriting), upstream)
         elif found.upstream != upstream:
             before, found.upstream = found.upstream, upstream
-            self._move(found.route, upstream)
-            self._emit(
+            self._host.move(found.route, upstream)
+            self._host.emit(
                 BrokerMoved(
                     route=found.route.name, upstream_before=str(before), upstream=str(upstream)
                 )
             )
 
-    def _rewriting(self, met: Met) -> AddressRewriting:
-        settings = self._settings
-        return AddressRewriting(settings.host, self._ports, met)
-
-    def _is_of_another(self, found: _Node) -> bool:
-        """Whether a broker of another cluster is where a route leads."""
-        return self._cluster is not None and found.cluster not in (None, self._cluster)
+    def _listen(self, node: int) -> Address:
+        return Address(self._settings.listen.host, self._ports.port(node))
 
     def _leave(self, node: int) -> None:
-        found = self._nodes[node]
+        found = self._brokers[node]
         found.left, found.without_port = True, False
-        self._listens(found.route, None)
+        self._host.listens(found.route, None)
         if found.scope is not None:
             found.scope.cancel()
             found.scope = None
-            listen = Address(self._settings.listen.host, self._ports.port(node))
-            self._emit(BrokerLeft(route=found.route.name, listen=str(listen)))
+            self._host.emit(BrokerLeft(route=found.route.name, listen=str(self._listen(node))))
 
     def _open(self, node: int) -> None:
-        found = self._nodes[node]
-        port = self._ports.port(node)
-        if not port:
+        found, listen = self._brokers[node], self._listen(node)
+        if not listen.port:
             raise ListenError(self._ports.lack(node))
-        listen = Address(self._settings.listen.host, port)
+        # There may be a thousand.
+        there = [found for found in self._brokers.values() if found.upstream.port == listen.port]
+        for other in there:
+            # While it is down its port is free, and it could not come back.
+            if leads_to(other.upstream, listen):
+                at = f"{other.route.name} is at {other.upstream}"
+                raise ListenError(f"{at}, so nothing else may be; give --port {node}=PORT")
+        if leads_to(found.upstream, self._settings.listen):
+            raise ListenError(f"it is at {found.upstream}, which is --listen; give another one")
         listener = _listener(listen)
         found.scope = trio.CancelScope()
         found.without_port = False
@@ -345,20 +284,20 @@ class VirtualCluster:
         async def accept(client: trio.SocketStream) -> None:
             await self._lead([found], client)
 
-        self._serve(listener, accept, found.scope)
-        self._listens(found.route, str(listen))
-        self._emit(
+        self._serve(found.route.name, listener, accept, found.scope)
+        self._host.listens(found.route, str(listen))
+        self._host.emit(
             Listening(route=found.route.name, listen=str(listen), upstream=str(found.upstream))
         )
 
     def _serve(
-        self, listener: trio.SocketListener, accept: Handler, scope: trio.CancelScope
+        self, name: str, listener: trio.SocketListener, accept: Handler, scope: trio.CancelScope
     ) -> None:
         assert self._nursery is not None
 
         async def serve() -> None:
             with scope:
-                await self._accept_all(listener, accept)
+                await self._host.accept(name, listener, accept)
 
         self._nursery.start_soon(serve)
 
@@ -366,26 +305,26 @@ class VirtualCluster:
         """Join a client of the bootstrap listener to a broker that takes it, another each time."""
         await self._lead([*self._in_turn()], client)
 
-    async def _lead(self, nodes: Sequence[_Node], client: trio.SocketStream) -> None:
+    async def _lead(self, brokers: Sequence[VirtualBroker], client: trio.SocketStream) -> None:
         """Join a client to the first broker that takes it, or turn it away.
 
         None of another cluster takes it, unless no broker of this one can be reached: it may have
         been recreated.
         """
-        if any(found.is_of(self._cluster) for found in self._nodes.values()):
-            nodes = [found for found in nodes if not self._is_of_another(found)]
-        by_name = {found.route.name: found for found in nodes}
-        for name in self._admits([*by_name]):
+        if self._membership.some_answer(self._brokers.values()):
+            brokers = [found for found in brokers if not self._membership.is_of_another(found)]
+        by_name = {found.route.name: found for found in brokers}
+        for name in self._host.admits([*by_name]):
             found = by_name[name]
-            if await self._join(found.route, found.upstream, client):
+            if await self._host.join(found.route, found.upstream, client):
                 return
         await turn_away(client)
 
-    def _in_turn(self) -> Iterator[_Node]:
+    def _in_turn(self) -> Iterator[VirtualBroker]:
         self._turn += 1
-        nodes = [found for found in self._nodes.values() if found.scope is not None]
-        for at in range(len(nodes)):
-            yield nodes[(self._turn + at) % len(nodes)]
+        brokers = [found for found in self._brokers.values() if found.scope is not None]
+        for at in range(len(brokers)):
+            yield brokers[(self._turn + at) % len(brokers)]
 
 
 def _listener(address: Address) -> trio.SocketListener:

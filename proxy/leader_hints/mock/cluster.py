@@ -211,6 +211,8 @@ class MockCluster:
         try:
             status = self._process.wait(_CLOSE_SECONDS)
         except subprocess.TimeoutExpired:
+            # Else its answer would be taken for that of the next command.
+            self._process.kill()
             return MockClusterDiedError(
                 f"the mock cluster's process (pid {self.pid}) did not answer "
                 f"within {_ANSWER_SECONDS:.0f} s"
