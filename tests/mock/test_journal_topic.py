@@ -1,6 +1,8 @@
 """The journal's Kafka sink on the mock cluster: all lines arrive, and as a rule once."""
 
 import contextlib
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import pytest
@@ -85,6 +87,72 @@ def test_absent_brokers_are_known_from_the_errors_of_librdkafka() -> None:
         BrokerError, match=r"Connect to ipv4#127\.0\.0\.1:\d+ failed|brokers are down"
     ):
         sink.write([b"one"])
+
+
+#: Has a sink write to a broker that has librdkafka call an error fatal once.
+_FATAL = """
+import ctypes
+import sys
+import trio
+from leader_hints.mock.embedded import EmbeddedCluster
+from leader_hints.net.journal.journal_topic import KafkaSink
+
+cluster = EmbeddedCluster(1)
+cluster.create_topic("journal", 1)
+host, port = cluster.addresses()[1]
+sink = KafkaSink(f"{host}:{port}", "journal", "c", "car", {})
+sink.write([b"0"])
+errors = (ctypes.c_int * 1)(int(sys.argv[2]))
+cluster._lib.rd_kafka_mock_push_request_errors_array(
+    ctypes.c_void_p(cluster._cluster), ctypes.c_int16(int(sys.argv[1])), ctypes.c_size_t(1), errors
+)
+if sys.argv[1] == "22":
+    sink = KafkaSink(f"{host}:{port}", "journal", "c", "car", {})
+
+async def write():
+    failed = 0
+    while True:
+        try:
+            # As the journal does it: a thread that ends without a word is waited for without end.
+            await trio.to_thread.run_sync(sink.write, [b"%d" % number for number in range(1, 6)])
+            break
+        except Exception as error:
+            failed += 1
+            print(type(error).__name__, flush=True)
+            assert failed < 5
+            await trio.sleep(0.2)
+
+trio.run(write)
+sink.close()
+from confluent_kafka import Consumer, TopicPartition
+consumer = Consumer({"bootstrap.servers": f"{host}:{port}", "group.id": "g"})
+consumer.assign([TopicPartition("journal", 0, 0)])
+read = set()
+while len(read) < 6:
+    read |= {message.value() for message in consumer.consume(100, timeout=1) if not message.error()}
+print("all", flush=True)
+consumer.close()
+cluster.close()
+"""
+
+
+@pytest.mark.parametrize(
+    ("api", "error"),
+    [
+        pytest.param(0, 45, id="a broker that has lost records"),
+        pytest.param(22, 31, id="a right that is granted later"),
+    ],
+)
+def test_what_librdkafka_calls_fatal_ends_no_journal(api: int, error: int) -> None:
+    """confluent-kafka raised it as what is no exception: nothing was written again, for good, or
+    the thread ended without a word; and a line was lost that was taken for written.
+    """
+    command = [sys.executable, "-c", _FATAL, str(api), str(error)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=_SECONDS, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    *failed, last = done.stdout.split()
+    assert last == "all"
+    assert {*failed} == {"BrokerError"}
 
 
 def test_after_a_fatal_error_all_goes_again() -> None:

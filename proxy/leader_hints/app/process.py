@@ -343,6 +343,9 @@ class _Process:
                 routes = [route.name for route in table.routes]
                 await parts.listeners.closed()
                 await self._hand_admin_over(self._takeover)
+            if self._admin.listening:
+                # The service manager may not know it yet, but it was so.
+                await self._takeover.serving()
             self._takeover.close()
         if parts.workers is not None:
             await parts.workers.drain(self._settings.drain, routes)

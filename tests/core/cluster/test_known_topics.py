@@ -251,30 +251,53 @@ def test_most_brokers_bring_a_former_id_back() -> None:
 def test_what_a_broker_said_that_cannot_be_asked_brings_no_former_id_back() -> None:
     """Two are cut off of four. One of them is stopped, and then another one restarts."""
     living, former = topic_id(1), topic_id(2)
-    view = view_of({0: (1, 5)}, topic=former)
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    view.learn(answer({0: (1, 5)}, topic=former), None)
     for _ in range(3):
         _poll(view, {1: living, 4: living, 2: former, 3: former})
     view.hidden.lost("r2")
+    now[0] = 60.0
     view.hidden.lost("r4")
-    for _ in range(3):
+    for now[0] in (60.0, 120.0, 180.0):
         _poll(view, {1: living, 3: former})
         assert view.topics.key("t") == living
 
 
-def test_a_poll_before_an_outage_is_not_the_first_of_two() -> None:
+@pytest.mark.parametrize("seconds", [1, 20, 40, 900])
+def test_a_poll_before_an_outage_is_not_the_first_of_two(seconds: float) -> None:
     """The one that is cut off was connected again before the others, and the only one for once."""
     living, former = topic_id(1), topic_id(2)
-    view = view_of({0: (1, 5)}, topic=former)
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    view.learn(answer({0: (1, 5)}, topic=former), None)
     for _ in range(2):
         _poll(view, {1: living, 2: living, 3: former})
     for node in (1, 2, 3):
         view.hidden.lost(f"r{node}")
+    now[0] = seconds
     for order in ((3, 1, 2), (3, 1, 2), (1, 2, 3)):
         for node in order:
             # Of another topic, which comes first.
             view.hidden.take(answer({0: (1, 1)}, name="u"), f"r{node}")
             _poll(view, {node: former if node == 3 else living})
             assert view.topics.key("t") == living
+
+
+def test_connections_that_end_between_two_polls_keep_nothing_from_being_learnt() -> None:
+    """Brokers close idle ones, and the next poll is on another one: no former id came back."""
+    living, former = topic_id(1), topic_id(2)
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    _poll(view, {1: living})
+    view.learn(answer({0: (1, 5)}, topic=former), None)
+    for now[0] in (900.0, 1800.0):
+        assert view.topics.key("t") == former
+        for node in (1, 2, 3):
+            view.hidden.lost(f"r{node}")
+        now[0] += 0.1
+        _poll(view, {1: living, 2: living, 3: living})
+    assert view.topics.key("t") == living
 
 
 def test_nodes_that_know_recreated_topics_are_noted_once_for_all() -> None:
@@ -293,12 +316,19 @@ def test_nodes_that_know_recreated_topics_are_noted_once_for_all() -> None:
 
 def test_a_broker_that_cannot_be_asked_keeps_no_former_id() -> None:
     living, former = topic_id(1), topic_id(2)
-    view = view_of({0: (1, 5)}, topic=living)
+    now = [0.0]
+    view = LeaderView("k", lambda: now[0])
+    view.learn(answer({0: (1, 5)}, topic=living), None)
     _poll(view, {1: living, 2: former})
     for _ in range(3):
         _poll(view, {2: former, 1: living})
         assert view.topics.key("t") == former
     view.hidden.lost("r2")
+    # It may be back at any moment.
+    now[0] = 29.0
+    _poll(view, {1: living})
+    assert view.topics.key("t") == former
+    now[0] = 30.0
     _poll(view, {1: living})
     assert view.topics.key("t") == living
 

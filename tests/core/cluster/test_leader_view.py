@@ -1,5 +1,7 @@
+import math
 import sys
 from array import array
+from unittest.mock import patch
 
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -8,6 +10,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
 from leader_hints.apis.metadata import ANY_TOPIC, ZERO_ID, TopicMetadata
+from leader_hints.core.cluster import known_topics
 from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
@@ -226,6 +229,10 @@ _SAID = st.dictionaries(
 _SOURCE = st.none() | st.integers(0, 3)
 
 
+#: Seconds, in place of those of the view: nothing else is to be over meanwhile.
+_AWAY, _OUTAGE = 0.03, 0.005
+
+
 class View(RuleBasedStateMachine):
     """A view that hears anything from anybody, and the simplest model of what it may believe.
 
@@ -238,7 +245,8 @@ class View(RuleBasedStateMachine):
     @initialize(ids=st.booleans())
     def begin(self, ids: bool) -> None:
         self.ids = ids
-        self.view = LeaderView("cluster")
+        self.now = 0.0
+        self.view = LeaderView("cluster", lambda: self.now)
         # What brokers said that cannot be asked does not count.
         self.view.hidden.take(answer({}, name=ANY_TOPIC), "route")
         self.told: set[tuple[bytes | str, int, int, int]] = set()
@@ -249,9 +257,9 @@ class View(RuleBasedStateMachine):
         self.contradicted: dict[str, set[tuple[int, int]]] = {}
         self.absent: dict[str, int] = {}
         self.reports: dict[tuple[bytes | str, int], dict[int | None, Leader]] = {}
-        #: To which broker the route led last; whether it has reported nothing since it was lost.
+        #: To which broker the route led last; and since when that cannot be asked.
         self.at_route: int | None = None
-        self.silent = False
+        self.away_since = math.inf
 
     def _id(self, name: str, number: int) -> bytes:
         return topic_id(ord(name) * 10 + number) if self.ids else ZERO_ID
@@ -266,7 +274,7 @@ class View(RuleBasedStateMachine):
         route = "" if source else "route"
         told = answer(said, name=name, topic=ident)
         if not source:
-            self.at_route, self.silent = source, False
+            self._return(source)
         moves = self.view.learn(told, source, route=route, poll=poll)
         if topic in self.retired.get(name, []):
             claims = self.claims.setdefault(name, {})
@@ -342,15 +350,21 @@ class View(RuleBasedStateMachine):
         if not self.ids:
             self._forget(name)
 
-    @rule()
-    def lose_the_route(self) -> None:
+    @rule(seconds=st.sampled_from([0.001, 0.006, 0.04]))
+    def lose_the_route(self, seconds: float) -> None:
+        """Have its broker be away for a moment, for an outage, or for long."""
         self.view.hidden.lost("route")
+        self.away_since = min(self.away_since, self.now)
+        self.now += seconds
+
+    def _return(self, source: int | None) -> None:
         self.view.hidden.take(answer({}, name=ANY_TOPIC), "route")
-        self.silent = True
-        for name, pairs in self.contradicted.items():
-            self.contradicted[name] = {pair for pair in pairs if pair[0] != 0}
-        for claims in self.claims.values():
-            claims.pop(0, None)
+        if self.now >= self.away_since + _OUTAGE:
+            for name, pairs in self.contradicted.items():
+                self.contradicted[name] = {pair for pair in pairs if pair[0] != 0}
+            for claims in self.claims.values():
+                claims.pop(0, None)
+        self.at_route, self.away_since = source, math.inf
 
     @rule(present=st.sets(_NAMES))
     def poll_everything(self, present: set[str]) -> None:
@@ -380,7 +394,8 @@ class View(RuleBasedStateMachine):
         sides: tuple[set[int | None], set[int | None]] = set(), set()
         for by, one in self.reports[place].items():
             further = one.epoch > leader.epoch if up else one.epoch < leader.epoch
-            if by != source and not (self.silent and by in (None, self.at_route)):
+            silent = self.now >= self.away_since + _AWAY
+            if by != source and not (silent and by in (None, self.at_route)):
                 sides[one == leader or further].add(self._broker(by))
         against, backing = sides
         itself = self._broker(source)
@@ -395,6 +410,19 @@ class View(RuleBasedStateMachine):
         self.contradicted.pop(name, None)
         self.claims.pop(name, None)
         self.known = {key: leader for key, leader in self.known.items() if key[0] != topic}
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._patched = [
+            patch.object(known_topics, "_AWAY", _AWAY),
+            patch.object(known_topics, "_OUTAGE", _OUTAGE),
+        ]
+        for patched in self._patched:
+            patched.start()
+
+    def teardown(self) -> None:
+        for patched in self._patched:
+            patched.stop()
 
     @invariant()
     def believes_what_the_model_does(self) -> None:

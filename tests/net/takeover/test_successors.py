@@ -110,8 +110,10 @@ async def test_the_one_that_serves_leaves_when_the_other_can_serve(tmp_path: Pat
         ({"r": "off"}, {"r": "off"}),
         # It has no room: the successor serves all the same.
         ({f"r{number}": "off" for number in range(5000)}, None),
+        # Nor has the socket: it was taken for a successor that is gone.
+        ({f"{number:0100}": "off" for number in range(3000)}, None),
     ],
-    ids=["nothing", "back to the settings", "a route", "very many"],
+    ids=["nothing", "back to the settings", "a route", "very many", "more than a socket takes"],
 )
 async def test_the_successor_learns_what_was_switched(
     tmp_path: Path, switched: dict[str, str] | None, told: dict[str, str] | None
@@ -126,6 +128,8 @@ async def test_the_successor_learns_what_was_switched(
         nursery.start_soon(leave)
         await serving.successors.ready.wait()
         await serving.successors.leave(switched)
+        await predecessor.serving()
+        await serving.successors.check_successor()
     assert serving.failures == []
 
 

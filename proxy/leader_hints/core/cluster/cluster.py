@@ -146,6 +146,7 @@ class Cluster:
         # against others for ever.
         if unheard := before - self._others:
             self.view.disagreements.forget(unheard)
+            self.view.topics.forget_away(unheard)
         return others
 
 

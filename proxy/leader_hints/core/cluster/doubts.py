@@ -16,8 +16,8 @@ controller continues to serve.
 
 A broker that is cut off goes on to report what is long over. So it is remembered what each broker
 reported last of a partition about which they disagree. What most of them contradict settles
-nothing, however often one broker repeats it. Of many partitions that is forgotten again, so brokers
-of which it is not known what they report count as ones that contradict.
+nothing, however often one broker repeats it. Of many partitions that is forgotten again: then it
+counts whether the last poll of a broker contradicted the view.
 """
 
 import math

@@ -92,7 +92,7 @@ class HiddenTopics:
         After :meth:`leader_hints.core.cluster.leader_view.LeaderView.learning` has taken it.
         Answers to clients show what those may see.
         """
-        self._topics.answering.add(route)
+        self._topics.answers(route)
         name = answer.name
         if name == ANY_TOPIC and route not in self._asked:
             self._asked.add(route)

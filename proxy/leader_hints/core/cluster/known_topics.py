@@ -27,6 +27,12 @@ from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import TopicLeaders
 
+#: Seconds for which a broker that cannot be asked may be back at any moment, with what it reported.
+#: Brokers close idle connections, and a network that fails takes all of them.
+_AWAY = 30.0
+#: Seconds of absence after which what a broker reported before it is no first poll of two: in an
+#: outage of all brokers others may be away for longer.
+_OUTAGE = 5.0
 #: What a broker reports that knows no topic ids.
 _NO_ID = b""
 #: Former ids remembered for a name, so that a lagging broker cannot bring one back.
@@ -68,7 +74,7 @@ class KnownTopics:
     mean another topic, or none. No two objects have the same. ``on_forgotten`` takes each topic
     that is forgotten; ``follower`` follows all that links look up here. ``answering``: the routes
     whose brokers have been asked for topics, and can be asked;
-    :mod:`leader_hints.core.cluster.hidden_topics` alone adds to it.
+    :mod:`leader_hints.core.cluster.hidden_topics` alone has it written.
 
     Large because each way in which a topic comes to be known, or is looked up, is here.
     """
@@ -100,10 +106,9 @@ class KnownTopics:
         self._routes: set[str] = set()
         #: By route, the broker to which it led when that was heard last.
         self._brokers: dict[Reporter, Reporter] = {}
-        #: By route, how often its connection was lost.
-        self._lost: dict[Reporter, int] = {}
-        #: Those of which nothing was heard since.
-        self._silent: set[Reporter] = set()
+        #: Since when brokers cannot be asked, by route or node; and how often they were back.
+        self._away: dict[Reporter, float] = {}
+        self._stays: dict[Reporter, int] = {}
         #: Sets of routes and of nodes, each once; and each with one more, or less.
         self._groups: dict[frozenset[Any], frozenset[Any]] = {}
         self._others: dict[tuple[frozenset[Any], Reporter], frozenset[Any]] = {}
@@ -199,7 +204,8 @@ class KnownTopics:
         """
         if source.route:
             self._brokers[source.route] = source.name
-            self._silent.discard(source.route)
+        if self._away:
+            self._heard(source)
         known = self._topics.get(self._keys.get(answer.name, answer.name))
         if answer.error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
             # With ids a lagging broker costs nothing: a recreated topic has another id. Without,
@@ -244,44 +250,78 @@ class KnownTopics:
         return self._add(answer.name, topic_id, retired, source)
 
     def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:
-        connection = self.connection(source.poller)
-        return known.insists(topic_id, source, self.answering, self.brokers, connection)
+        stay = self.stay(source.poller)
+        return known.insists(topic_id, source, self.present, self.brokers, stay)
 
     def brokers(self, pollers: Collection[Reporter]) -> int:
         """Return of how many brokers these polls are: several routes may lead to one.
 
-        What brokers said does not count whose routes cannot be asked any more.
+        What brokers said does not count that cannot be asked any more.
         """
-        counted = (one for one in pollers if isinstance(one, int) or one in self.answering)
-        return len({self.broker(one) for one in counted})
+        present, gone = self.present, self._gone
+        counted = (one for one in pollers if one in present or one not in gone)
+        return len({self.broker(one) for one in counted if one in present or isinstance(one, int)})
 
     def outvote(self, topic: TopicLeaders, pollers: Set[Reporter]) -> bool:
         """Whether polls of more brokers say something of a topic than of those that do not."""
-        return self.brokers(pollers) > self.brokers(topic.seen & self.answering - pollers)
+        return self.brokers(pollers) > self.brokers(topic.seen & self.present - pollers)
 
-    def showing(self, topic: TopicLeaders) -> Set[Reporter]:
-        """Return the brokers of routes that show a topic, and can be asked."""
-        return {self.broker(route) for route in topic.seen & self.answering}
+    @property
+    def present(self) -> Set[str]:
+        """The routes that can be asked, or may be back at any moment."""
+        if not self._away:
+            return self.answering
+        away = {one for one in self._away if isinstance(one, str)}
+        return self.answering | away - self._gone
 
     @property
     def silent(self) -> Set[Reporter]:
-        """The brokers of routes that cannot be asked, and have not been heard since."""
-        silent = {self.broker(route) for route in self._silent}
-        return silent and silent - {self._brokers[r] for r in self._brokers.keys() - self._silent}
+        """The brokers that cannot be asked, by no route, and were not heard for a while."""
+        silent = {self.broker(one) for one in self._gone}
+        heard = self._brokers.keys() - self._away.keys() if silent else ()
+        return silent - {self._brokers[route] for route in heard}
+
+    @property
+    def _gone(self) -> Set[Reporter]:
+        now = self._clock()
+        return {one for one, since in self._away.items() if now >= since + _AWAY}
 
     def broker(self, one: Reporter) -> Reporter:
         """Return the broker to which a route led when that was heard last; a node is one itself."""
         return self._brokers.get(one, one)
 
-    def connection(self, poller: Reporter) -> int:
-        """Return how often the connection of a route has been lost."""
-        return self._lost.get(poller, 0)
+    def stay(self, poller: Reporter) -> int:
+        """Return how often a broker was back from an outage: two polls in a row are of one stay."""
+        return self._stays.get(poller, 0)
 
-    def lost(self, route: str) -> None:
-        """Take it that a route's broker cannot be asked any more."""
-        self.answering.discard(route)
-        self._lost[route] = self._lost.get(route, 0) + 1
-        self._silent.add(route)
+    def lost(self, poller: Reporter) -> None:
+        """Take it that the broker of a route, or a node behind none, cannot be asked any more."""
+        self.answering.discard(poller)
+        self._away.setdefault(poller, self._clock())
+
+    def forget_away(self, nodes: Set[Reporter]) -> None:
+        """Take it that nobody asks these nodes any more."""
+        for node in self._away.keys() & nodes:
+            del self._away[node]
+
+    def answers(self, route: str) -> None:
+        """Take it that a route's broker was asked for topics, and can be asked."""
+        self.answering.add(route)
+        if self._away:
+            self._returns(route)
+
+    def _heard(self, source: Source) -> None:
+        """Take it that a broker has reported something."""
+        if self._returns(source.poller) and source.route:
+            # It may not be asked yet: a client's link may have heard it.
+            self._away[source.route] = self._clock()
+
+    def _returns(self, poller: Reporter) -> bool:
+        """Take it that a broker is not away any more; return whether it was."""
+        since = self._away.pop(poller, None)
+        if since is not None and self._clock() >= since + _OUTAGE:
+            self._stays[poller] = self._stays.get(poller, 0) + 1
+        return since is not None
 
     def _has_no_id(self, topic: TopicLeaders) -> None:
         """Take it that a topic has no id, of which that was not told before."""
@@ -353,7 +393,7 @@ class KnownTopics:
         Return the names of its broker, unless another route leads there.
         """
         self._routes.discard(route)
-        self._silent.discard(route)
+        self._away.pop(route, None)
         gone = {route, self._brokers.pop(route, route)}
         return gone - {*self._brokers.values()}
 

@@ -15,7 +15,8 @@ second when no broker can lag any more, and no broker reports the known epoch, t
 metadata was restored from a backup.
 """
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Set
+from typing import NamedTuple
 
 from leader_hints.apis.metadata import Led, TopicMetadata
 from leader_hints.core.clock import Clock
@@ -111,19 +112,21 @@ class LeaderReports:
         return True
 
     def persists(
-        self, topic: TopicLeaders, led: Led, source: Source, outvoted: dict[Sides, bool]
+        self, topic: TopicLeaders, led: Led, source: Source, known_votes: "dict[Sides, Votes]"
     ) -> list[LeaderChange]:
         """Take it that two polls of a broker contradict the known leader; return the move, if
         it counts.
 
-        ``outvoted``: what was found of other partitions in the same answer. Nearly all have the
-        same sides, and there may be a thousand brokers.
+        ``known_votes``: those for other partitions in the same answer. Nearly all have the same
+        sides, and there may be a thousand brokers.
         """
         place, leader = (topic.key, led.partition), Leader(led.leader, led.epoch)
         sides = self._disagreements.sides(place, source, leader, topic.leader(led.partition))
-        if sides not in outvoted:
-            outvoted[sides] = _outvote(sides, topic, source, self._topics)
-        return [] if outvoted[sides] else self.adopt(topic, led)
+        votes = known_votes.get(sides)
+        if votes is None:
+            votes = known_votes[sides] = _votes(sides, topic, source, self._topics)
+        counts = votes.most_are_for(topic, led.partition, self._topics)
+        return self.adopt(topic, led) if counts else []
 
     def named(self, topic: TopicLeaders, led: Led, reporter: Reporter, *, settles: bool) -> None:
         """Take note that the Metadata of a broker has this leader, if it is the known one.
@@ -293,6 +296,27 @@ class LeaderReports:
         )
 
 
+class Votes(NamedTuple):
+    """Brokers that report what one does in place of the known leader, and those that do not.
+
+    Those that cannot be asked any more have none. ``unknown``: routes of which it is not remembered
+    what they report of the partition, since there are too many of these.
+    """
+
+    backing: Set[Reporter]
+    against: Set[Reporter]
+    unknown: Collection[str]
+
+    def most_are_for(self, topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool:
+        """Whether more brokers are for it than not."""
+        backing, against = self.backing, self.against
+        if self.unknown:
+            more = {topics.broker(one) for one in self.unknown if topic.denies(one, partition)}
+            backing = backing | more
+            against = against | {topics.broker(one) for one in self.unknown} - more
+        return len(backing) > len(against)
+
+
 class LowerEpochs:
     """What one poll of a broker reports of a topic with an id below the known epochs.
 
@@ -309,7 +333,7 @@ class LowerEpochs:
         self._topic = topic
         self._poller = source.poller
         self._now = now
-        self._connection = topics.connection(source.poller)
+        self._stay = topics.stay(source.poller)
         #: What is noted from now on in place of what was, and whether that counts: nearly all
         #: partitions have one history, and to look at a thousand routes for each took 70 ms.
         self._next: dict[Lower | None, tuple[Lower, bool]] = {}
@@ -327,34 +351,31 @@ class LowerEpochs:
 
     def _again(self, before: Lower) -> Lower:
         since, once, twice = before
-        by = self._poller, self._connection
+        by = self._poller, self._stay
         if by not in once:
-            # Only two polls on one connection count: the others may not be connected again yet.
+            # After an outage the others may not be connected again yet.
             once = frozenset(one for one in once if one[0] != self._poller) | {by}
         elif self._now >= since + _LAG:
             twice |= {self._poller}
         return Lower(since, once, twice)
 
 
-def _outvote(sides: Sides, topic: TopicLeaders, source: Source, topics: KnownTopics) -> bool:
-    """Whether at least as many others contradict what a broker reports.
-
-    Brokers do not count that cannot be asked any more. Those that can, and of which it is not known
-    what they report, count as ones that contradict.
-    """
+def _votes(sides: Sides, topic: TopicLeaders, source: Source, topics: KnownTopics) -> Votes:
+    """Return the votes on what a broker reports, which is one of those for it."""
     silent, itself = topics.silent, topics.broker(source.name)
     backing, against = (
         {topics.broker(word.name) for words in side for word in words} - silent for side in sides
     )
-    against |= topics.showing(topic) - backing
-    return len(backing | {itself}) <= len(against - {itself})
+    backing.add(itself)
+    against.discard(itself)
+    routes = topic.seen & topics.present
+    unknown = [one for one in routes if topics.broker(one) not in backing | against]
+    return Votes(backing, against, unknown)
 
 
 def _most_lack(topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool:
     """Whether more brokers contradict a partition than do not: one that is cut off goes on to lack
     those that were added since.
     """
-    contradicting = {
-        one for one, some in topic.contradicted.items() if partition in some.partitions
-    }
+    contradicting = {one for one in topic.contradicted if topic.denies(one, partition)}
     return topics.outvote(topic, contradicting)

@@ -18,7 +18,7 @@ from leader_hints.core.cluster.hidden_topics import HiddenTopics
 from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
-from leader_hints.core.cluster.leader_reports import LeaderReports, LowerEpochs
+from leader_hints.core.cluster.leader_reports import LeaderReports, LowerEpochs, Votes
 from leader_hints.core.cluster.topic_changes import TopicChanges
 from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
@@ -33,6 +33,9 @@ _LARGEST_GAP = 1024
 LEARNT_AT_ONCE = 100
 #: As how many of them counts one of which brokers disagree: each of 500 may have reported it.
 _DISPUTED = 20
+#: Routes that have contradicted partitions of a topic, so many of which count as one partition: of
+#: each one that moves it is dropped what all of them contradicted.
+_CONTRADICTED = 20
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -208,9 +211,8 @@ class LeaderView:
     ) -> Iterator[list[LeaderChange]]:
         """As :meth:`learn`, in steps: yield moves when so much is learnt that others may wait."""
         broker = Source(source, route)
-        if self._left:
-            for _ in self.dropping():
-                pass
+        for _ in self.dropping():
+            pass
         topic = self.topics.reported(answer, broker, poll)
         if topic is None:
             return
@@ -218,13 +220,14 @@ class LeaderView:
         most = max(len(answer.partitions), len(topic.leaders)) + _LARGEST_GAP
         moves: list[LeaderChange] = []
         lower: LowerEpochs | None = None
-        outvoted: dict[Sides, bool] = {}
+        votes: dict[Sides, Votes] = {}
         contradicted = PartitionBits()
-        connection = self.topics.connection(broker.poller)
-        before = topic.contradicted_before(broker, connection) if poll else _NONE
+        stay = self.topics.stay(broker.poller)
+        before = topic.contradicted_before(broker, stay) if poll else _NONE
         settles, due = self.metadata_brokers.awaited > 0, LEARNT_AT_ONCE
+        counts = 1 + len(topic.contradicted) // _CONTRADICTED
         for number, led in enumerate(answer.partitions, 1):
-            due -= 1
+            due -= counts
             if due <= 0:
                 yield moves
                 due = LEARNT_AT_ONCE
@@ -244,7 +247,7 @@ class LeaderView:
                 if led.epoch == known or not topic.id:
                     contradicted.add(led.partition)
                     if led.partition in before:
-                        moves += self._reports.persists(topic, led, broker, outvoted)
+                        moves += self._reports.persists(topic, led, broker, votes)
                         due -= _DISPUTED
                 elif poll:
                     lower = lower or LowerEpochs(self.topics, topic, broker, self._clock())
@@ -261,7 +264,7 @@ class LeaderView:
                     return
                 moves = []
         if poll:
-            topic.contradicts(broker, contradicted, connection)
+            topic.contradicts(broker, contradicted, stay)
         yield moves
 
     def leader_confirms(self, name: str, partition: int, leader: Leader) -> list[LeaderChange]:

@@ -23,22 +23,24 @@ Join = Callable[[frozenset[int], int], frozenset[int]]
 
 
 class Claim(NamedTuple):
-    """The former id that a broker's poll reported, and on which of its connections."""
+    """The former id that a broker's poll reported, and in which of its stays: see
+    :meth:`leader_hints.core.cluster.known_topics.KnownTopics.stay`.
+    """
 
     topic_id: bytes
-    connection: int
+    stay: int
 
 
 class Contradicted(NamedTuple):
-    """The partitions that a broker's poll contradicted, and on which of its connections."""
+    """The partitions that a broker's poll contradicted, and in which of its stays."""
 
     partitions: PartitionBits
-    connection: int
+    stay: int
 
 
 class Lower(NamedTuple):
-    """The brokers whose polls have reported a lower epoch ``since``, ``once`` on which of their
-    connections, and ``twice`` on it.
+    """The brokers whose polls have reported a lower epoch ``since``, ``once`` in which of their
+    stays, and ``twice`` in it.
 
     One for all partitions of which they have reported the same: hundreds of brokers may each have
     reported thousands.
@@ -187,16 +189,21 @@ class TopicLeaders:
             self.epochs.pop()
         return before - len(self.epochs)
 
-    def contradicts(self, source: Source, partitions: PartitionBits, connection: int) -> None:
+    def contradicts(self, source: Source, partitions: PartitionBits, stay: int) -> None:
         """Note which partitions the last poll of a broker contradicts."""
         self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.poller] = Contradicted(partitions, connection)
+            self.contradicted[source.poller] = Contradicted(partitions, stay)
 
-    def contradicted_before(self, source: Source, connection: int) -> PartitionBits:
-        """Return which partitions the last poll of a broker on the same connection contradicted."""
+    def denies(self, poller: Reporter, partition: int) -> bool:
+        """Whether the last poll of a broker contradicts a partition's leader, or lacks it."""
+        last = self.contradicted.get(poller)
+        return last is not None and partition in last.partitions
+
+    def contradicted_before(self, source: Source, stay: int) -> PartitionBits:
+        """Return which partitions the last poll of a broker in the same stay contradicted."""
         before = self.contradicted.get(source.poller)
-        return before.partitions if before and before.connection == connection else _NONE
+        return before.partitions if before and before.stay == stay else _NONE
 
     def first_led(self, doubts: Doubts) -> dict[int, int]:
         """Return by node the first partition that it leads and that is not in doubt.
@@ -214,25 +221,24 @@ class TopicLeaders:
         self,
         topic_id: bytes,
         source: Source,
-        answering: Set[str],
+        present: Set[str],
         brokers: Callable[[Collection[Reporter]], int] = len,
-        connection: int = 0,
+        stay: int = 0,
     ) -> bool:
         """Take a poll that reports a former id, or none at all; return whether it counts.
 
-        That is if two polls in a row of one broker report it, on one connection. A cluster whose
-        brokers are downgraded has no ids any more, in no answer. Ids have no order. If a view
-        learns the new one first and then a lagging broker's, it has taken the deleted topic for the
-        present one: no broker lags for so long. But several may lag at the same time, when all are
-        polled. And one that is cut off from its controller goes on to report a deleted topic: so
-        more brokers must claim the id than report the present one, of the routes that are
-        ``answering``. After an outage of all that one may be the first to be connected again, and
-        for a moment the only one.
+        That is if two polls in a row of one broker report it, in one stay. A cluster whose brokers
+        are downgraded has no ids any more, in no answer. Ids have no order. If a view learns the
+        new one first and then a lagging broker's, it has taken the deleted topic for the present
+        one: no broker lags for so long. But several may lag at the same time, when all are polled.
+        And one that is cut off from its controller goes on to report a deleted topic: so more
+        brokers must claim the id than report the present one, of the routes that are ``present``.
+        After an outage of all that one may be the first to be connected again.
         ``brokers``: see :meth:`leader_hints.core.cluster.known_topics.KnownTopics.brokers`.
         """
-        claim = Claim(topic_id, connection)
+        claim = Claim(topic_id, stay)
         again = self.claimed.get(source.poller) == claim
         self.claimed[source.poller] = claim
-        others = self.seen & answering - self.claimed.keys()
+        others = self.seen & present - self.claimed.keys()
         claiming = [one for one, some in self.claimed.items() if some.topic_id == topic_id]
         return again and brokers(claiming) > brokers(others)

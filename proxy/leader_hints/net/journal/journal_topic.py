@@ -4,7 +4,9 @@ Its client is librdkafka's idempotent producer, so that no line is doubled or pu
 its retries. What is delivered twice all the same, after a fatal error, has the same run and number.
 """
 
+import logging
 import re
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -33,6 +35,8 @@ _OURS: Final = frozenset(
         "delivery.timeout.ms",
     }
 )
+_NOWHERE: Final = logging.Logger("librdkafka")
+_NOWHERE.addHandler(logging.NullHandler())
 _HIDDEN: Final = "***"
 #: Letters of a value, or of a part of one, that are not shown. Fewer are no secret.
 _LEAST_HIDDEN: Final = 4
@@ -57,8 +61,10 @@ class KafkaSink:
         self._settings: dict[str, object] = {
             "compression.type": "zstd",
             "linger.ms": 20,
-            # Its own lines on standard error would not be of our log's form.
+            # Its own lines on standard error would not be of our log's form; it has fatal ones at
+            # any level.
             "log_level": 0,
+            "logger": _NOWHERE,
             **properties,
             "bootstrap.servers": bootstrap,
             "client.id": client_id,
@@ -88,17 +94,34 @@ class KafkaSink:
         if self._fatal:
             # Nobody knows what it delivered: all goes again, through a new one.
             self._producer, self._batch, self._fatal = self._open(), None, False
-        if self._batch is None:
-            self._batch = _Batch(lines)
-        while self._advance(self._batch):
+        batch = self._batch = self._batch or _Batch(lines)
+        while self._advance(batch):
             pass
-        if self._batch.unsent or self._batch.awaited:
+        if self._fatal or batch.unsent or batch.awaited:
             raise BrokerError(self._problem)
         self._batch, self._problem = None, _NOT_YET
 
     def close(self) -> None:
         """See :class:`leader_hints.net.journal.sink.Sink`."""
-        self._producer.flush(_PATIENCE)
+        self._flush()
+
+    def _flush(self) -> None:
+        """Wait for the brokers' word.
+
+        confluent-kafka raises fatal errors here, as a KafkaError, which is no exception at all: a
+        thread that does not catch it ends without a word. What is called back meanwhile fails
+        with SystemError, so nobody knows what was delivered.
+        """
+        problem: object = None
+        try:
+            self._producer.flush(_PATIENCE)
+        except:  # noqa: E722 - see above
+            problem = sys.exc_info()[1]
+        if problem is not None:
+            self._fatal = True
+            of = problem.args[0] if isinstance(problem, KafkaException) else problem
+            if isinstance(of, KafkaError):
+                self._problem = self._without_values(of.str())
 
     def _open(self) -> Producer:
         try:
@@ -118,8 +141,8 @@ class KafkaSink:
         """
         if not batch.awaited:
             self._produce(batch)
-        self._producer.flush(_PATIENCE)
-        if batch.awaited:
+        self._flush()
+        if self._fatal or batch.awaited:
             return False
         failed, batch.failed = batch.failed, []
         batch.unsent[:0] = failed
@@ -148,6 +171,7 @@ class KafkaSink:
             except KafkaException as error:
                 batch.fail(line, error.args[0])
                 self._problem = self._without_values(str(error))
+                self._fatal = self._fatal or error.args[0].code() == KafkaError._FATAL
             else:
                 batch.awaited += 1
 

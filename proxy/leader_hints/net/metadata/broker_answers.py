@@ -156,6 +156,8 @@ class BrokerAnswers:
             if view is not None:
                 view.hidden.lost(poller.route.name)
             self._placed()
+        elif (known := self.view(poller)) is not None and poller.node is not None:
+            known.topics.lost(poller.node)
         self.upstreams.lost(poller, reason)
         self.survey.note(poller)
 

@@ -14,7 +14,7 @@ Each is one packet of a Unix socket (SOCK_SEQPACKET), in JSON. Listening sockets
 
 `switched` has by route what the kill switch has set it to, and is there only where that could not
 be written to the file in time. Older versions neither say nor read it. In no more than a message
-has room for (some 1,000 routes): of a longer one the successor takes it that there is none.
+has room for (some 1,000 routes): there is none in place of a longer one.
 
 `reports` says that `serving` will come: older versions end the connection without it.
 
@@ -43,6 +43,11 @@ _MOST_BYTES: Final = 1 << 16
 _CREDENTIALS: Final = struct.Struct("3i")
 
 Message = Mapping[str, Any]
+
+
+def has_room(message: Message) -> bool:
+    """Whether a message is no larger than what is received at once."""
+    return len(json.dumps(message)) <= _MOST_BYTES
 
 
 async def send(

@@ -16,6 +16,7 @@ from leader_hints.net.takeover.messages import (
     Message,
     check_peer,
     close_all,
+    has_room,
     new_socket,
     reason_of,
     receive,
@@ -96,7 +97,7 @@ class Successors:
         keep that in the file; ``None``: it is there, or is not kept.
         """
         closed: dict[str, object] = {"closed": True}
-        if switched is not None:
+        if switched is not None and has_room({**closed, "switched": dict(switched)}):
             closed["switched"] = dict(switched)
         if self._successor is not None:
             with trio.move_on_after(_PATIENCE):
