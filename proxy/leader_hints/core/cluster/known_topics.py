@@ -259,8 +259,9 @@ class KnownTopics:
         What brokers said does not count that cannot be asked any more.
         """
         present, gone = self.present, self._gone
-        counted = (one for one in pollers if one in present or one not in gone)
-        return len({self.broker(one) for one in counted if one in present or isinstance(one, int)})
+        counted: list[Reporter] = [one for one in pollers if one in present]
+        counted += [one for one in pollers if isinstance(one, int) and one not in gone]
+        return len({self.broker(one) for one in counted})
 
     def outvote(self, topic: TopicLeaders, pollers: Set[Reporter]) -> bool:
         """Whether polls of more brokers say something of a topic than of those that do not."""
