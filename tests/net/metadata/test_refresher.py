@@ -1180,6 +1180,41 @@ async def test_brokers_that_list_each_other_are_read_and_kept_once(
     assert read == 2
 
 
+async def test_what_counted_as_a_replaced_brokers_counts_no_more(
+    autojump_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A broker has another id now, at the same upstream address, and leads nothing at first. What
+    it reported counted as its own and as the former one's: two of three said what one did.
+    """
+    monkeypatch.setattr(f"{__name__}._BEFORE", {"k": [(1, 5), (2, 5), (3, 5)], "t": [(1, 8)]})
+    shown = [Broker(node, f"b{node}", 9092) for node in (1, 2, 3)]
+    monkeypatch.setattr(f"{__name__}._SHOWN", shown)
+
+    def tell_peers(scene: _Scene) -> None:
+        peer_of = "leader_hints.net.brokers.broker_connection.peer_of"
+        monkeypatch.setattr(peer_of, scene.net.peers.__getitem__)
+
+    async with _scene(1, 2, 3, before=tell_peers) as scene:
+        await trio.sleep(130)
+        places = {node: Broker(node, f"b{node}", 9092) for node in (2, 3, 4)}
+        new = FakeBroker(4, [*places.values()], {"k": [(-1, 6), (2, 5), (3, 5)], "t": [(3, 0)]})
+        del scene.net.brokers[_shown(1)]
+        scene.net.brokers[_upstream(1)] = scene.net.brokers[Address("b4", 9092)] = new
+        scene.brokers[3].leaders, scene.brokers[3].brokers = new.leaders, new.brokers
+        await scene.brokers[1].drop()
+        await trio.sleep(5)
+        # Broker 2 is cut off for a while.
+        for led in ([(3, 0)], [(4, 1)]):
+            for broker in (new, scene.brokers[3]):
+                broker.leaders = {"k": [(4, 7), (2, 5), (3, 5)], "t": led}
+            await trio.sleep(300)
+        assert scene.routes[0].broker.proved_node == 4
+        scene.brokers[2].leaders, scene.brokers[2].brokers = new.leaders, new.brokers
+        await trio.sleep(300)
+        assert scene.leader() == Leader(4, 1)
+        assert not scene.routes[0].broker.known.disagreements
+
+
 async def test_what_routes_brokers_list_is_kept_once(autojump_clock: MockClock) -> None:
     async with _scene(2) as scene:
         another = Route("r1", Mode.ON)

@@ -101,6 +101,8 @@ class BrokerAnswers:
         self._contradictions: defaultdict[str, RefreshRate] = defaultdict(
             lambda: RefreshRate(1 / _CONTRADICTED_SECONDS, 1)
         )
+        #: By route: which node its broker was proved to be last, and of which cluster.
+        self._proved: dict[str, tuple[str, int]] = {}
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: What is left of large ones, and of clusters that no route is of any more.
@@ -143,10 +145,26 @@ class BrokerAnswers:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         cluster = self.clusters.get(self.pollers.cluster_id(poller))
         if cluster is not None:
+            self._withdraw_former(cluster, poller)
             self._poll_others(cluster)
             self.survey.agree(cluster)
         self.survey.note()
         self._placed()
+
+    def _withdraw_former(self, cluster: Cluster, poller: BrokerPoller) -> None:
+        """Forget what counted as another node's, if a route's broker is proved to be another now.
+
+        Nobody is asked as that node any more, unless another route leads to it.
+        """
+        route, node = poller.route, poller.node
+        if route is None or node is None:
+            return
+        cluster_id = cluster.view.cluster_id
+        former, self._proved[route.name] = self._proved.get(route.name), (cluster_id, node)
+        if former is not None and former[0] == cluster_id and former[1] != node:
+            others = [other for other, _ in self.pollers.routes(cluster_id)]
+            if all(other.broker.proved_node != former[1] for other in others):
+                cluster.view.withdraw({former[1]})
 
     def lost(self, poller: BrokerPoller, reason: str) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
