@@ -20,7 +20,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports, LowerEpochs, Votes
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import NO_PARTITIONS, NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderChange
 from leader_hints.core.partition_bits import PartitionBits
@@ -44,7 +44,6 @@ _TOPIC_COUNTS = 20
 _DROPPED_AT_ONCE = 1000
 #: Partitions of which one step forgets what one broker has reported.
 _WITHDRAWN_AT_ONCE = 200
-_NONE = PartitionBits()
 
 
 class LeaderView:
@@ -223,7 +222,7 @@ class LeaderView:
         votes: dict[Sides, Votes] = {}
         contradicted = PartitionBits()
         stay = self.topics.stay(broker.poller)
-        before = topic.contradicted_before(broker, stay) if poll else _NONE
+        before = topic.contradicted_before(broker, stay) if poll else NO_PARTITIONS
         settles, due = self.metadata_brokers.awaited > 0, LEARNT_AT_ONCE
         counts = 1 + len(topic.contradicted) // _CONTRADICTED
         for number, led in enumerate(answer.partitions, 1):

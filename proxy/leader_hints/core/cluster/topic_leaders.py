@@ -15,7 +15,7 @@ from leader_hints.core.replicas.in_sync_replicas import InSyncReplicas
 UNKNOWN = -1
 _NO_EPOCH = array("i", [UNKNOWN])
 NO_ROUTES: frozenset[str] = frozenset()
-_NONE = PartitionBits()
+NO_PARTITIONS = PartitionBits()
 #: Seconds for which a broker may go on to serve the former topic after one was recreated: brokers
 #: learn of that in tenths of a second, in a large cluster within seconds.
 LAG = 10.0
@@ -203,7 +203,7 @@ class TopicLeaders:
     def contradicted_before(self, source: Source, stay: int) -> PartitionBits:
         """Return which partitions the last poll of a broker in the same stay contradicted."""
         before = self.contradicted.get(source.poller)
-        return before.partitions if before and before.stay == stay else _NONE
+        return before.partitions if before and before.stay == stay else NO_PARTITIONS
 
     def first_led(self, doubts: Doubts) -> dict[int, int]:
         """Return by node the first partition that it leads and that is not in doubt.
