@@ -280,8 +280,9 @@ def test_a_process_ends_with_an_error_if_the_one_that_took_over_never_listened(
         }
         with pytest.raises(ProxyError, match="ended with 1"):
             _lose_the_next(proxy, file)
-        (*_, failed) = proxy.events("takeover_failed")
-        assert "ended before it listened" in failed["error"]
+        # The one that noticed its end as a child may come before or after.
+        errors = [line["error"] for line in proxy.events("takeover_failed")]
+        assert any("ended before it listened" in error for error in errors)
 
 
 def test_a_new_process_that_cannot_serve_leaves_the_former_one_alone(

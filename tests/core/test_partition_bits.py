@@ -18,5 +18,15 @@ def test_they_have_what_was_added_and_not_taken_out(steps: list[tuple[bool, int]
         assert bool(bits) is bool(expected)
 
 
+@given(st.sets(_PARTITIONS), st.sets(_PARTITIONS))
+def test_what_two_have_is_in_both(one: set[int], other: set[int]) -> None:
+    bits, its = PartitionBits(), PartitionBits()
+    for partition in one:
+        bits.add(partition)
+    for partition in other:
+        its.add(partition)
+    assert {partition for partition in range(50) if partition in bits & its} == one & other
+
+
 def test_what_is_no_number_is_in_none() -> None:
     assert None not in PartitionBits()

@@ -22,6 +22,13 @@ class PartitionBits:
         at = partition >> 3
         return at < len(self._bits) and bool(self._bits[at] >> (partition & 7) & 1)
 
+    def __and__(self, other: "PartitionBits") -> "PartitionBits":
+        both = PartitionBits()
+        size = min(len(self._bits), len(other._bits))
+        mine, its = (int.from_bytes(one._bits[:size], "little") for one in (self, other))
+        both._bits = bytearray((mine & its).to_bytes(size, "little"))
+        return both
+
     def add(self, partition: int) -> None:
         """Have a partition in the set."""
         at = partition >> 3

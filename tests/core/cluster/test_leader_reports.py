@@ -465,12 +465,40 @@ def test_partitions_that_polls_of_many_routes_lack_are_forgotten_in_short_steps(
     """With 1000 routes a step took 17 ms."""
     view, routes, partitions = LeaderView("k"), 300, 200
     view.learn(_large(partitions), 1)
-    for number in range(routes):
+    for number in [*range(routes), *range(routes // 2)]:
         view.learn(_large(1), number, route=f"r{number}", poll=True)
         view.hidden.take(_large(1), f"r{number}")
-    again = view.learning(_large(1), 0, route="r0", poll=True)
+    assert len(view) == partitions
+    # The one that makes them more than half.
+    again = view.learning(_large(1), routes // 2, route=f"r{routes // 2}", poll=True)
     assert 200 < most_lines(again) < _MOST
     assert len(view) == 1
+
+
+def test_a_broker_that_lacked_a_partition_once_and_was_stopped_takes_it_not_away() -> None:
+    """Without ids one of three was cut off, and the second was stopped before it had learnt of the
+    partition: for half a minute that was added was known and unknown in turn.
+    """
+    time = [0.0]
+    view = LeaderView("k", lambda: time[0])
+    before, added = answer({0: (1, 5)}), answer({0: (1, 5), 1: (1, 0)})
+    for node in (1, 2, 3):
+        view.learn(before, node, route=f"r{node}", poll=True)
+        view.hidden.take(before, f"r{node}")
+    view.learn(added, 1, route="r1", poll=True)
+    view.learn(before, 2, route="r2", poll=True)
+    view.topics.lost("r2")
+    for _ in range(4):
+        time[0] += 5
+        for node, said in ((3, before), (1, added)):
+            view.learn(said, node, route=f"r{node}", poll=True)
+            assert view.leader("t", 1) == Leader(1, 0)
+    # Two polls of most of them are believed.
+    view.topics.answers("r2")
+    for _ in range(2):
+        for node in (2, 3):
+            view.learn(before, node, route=f"r{node}", poll=True)
+    assert view.leader("t", 1) is None
 
 
 def test_partitions_of_which_many_brokers_disagree_are_learnt_in_short_steps() -> None:

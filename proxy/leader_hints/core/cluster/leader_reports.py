@@ -160,6 +160,7 @@ class LeaderReports:
         self,
         topic: TopicLeaders,
         answer: TopicMetadata,
+        source: Source,
         before: PartitionBits,
         contradicted: PartitionBits,
         *,
@@ -169,7 +170,7 @@ class LeaderReports:
 
         Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
         that had more: then two polls of most brokers lack them. ``before``: which partitions the
-        last poll contradicted, if this is one as well.
+        last poll of this one contradicted, if this is a poll as well.
         """
         listed = bytearray(len(topic.leaders))
         for number, led in enumerate(answer.partitions, 1):
@@ -183,7 +184,7 @@ class LeaderReports:
             if not is_listed:
                 contradicted.add(partition - 1)
                 if partition - 1 in before:
-                    if _most_lack(topic, partition - 1, self._topics):
+                    if _most_lack(topic, partition - 1, source, self._topics):
                         self._forget(topic, partition - 1)
                     # That looked at what each of perhaps a thousand routes lacks.
                     yield
@@ -373,9 +374,11 @@ def _votes(sides: Sides, topic: TopicLeaders, source: Source, topics: KnownTopic
     return Votes(backing, against, unknown)
 
 
-def _most_lack(topic: TopicLeaders, partition: int, topics: KnownTopics) -> bool:
-    """Whether more brokers contradict a partition than do not: one that is cut off goes on to lack
-    those that were added since.
+def _most_lack(topic: TopicLeaders, partition: int, source: Source, topics: KnownTopics) -> bool:
+    """Whether two polls of more brokers contradict a partition than do not, with those of
+    ``source``: one that is cut off goes on to lack those that were added since, and one that was
+    stopped just then lacked them once.
     """
-    contradicting = {one for one in topic.contradicted if topic.denies(one, partition)}
+    contradicting = {one for one in topic.contradicted if topic.denies_again(one, partition)}
+    contradicting.add(source.poller)
     return topics.outvote(topic, contradicting)

@@ -35,7 +35,7 @@ LEARNT_AT_ONCE = 100
 _DISPUTED = 20
 #: Routes that have contradicted partitions of a topic, so many of which count as one partition: of
 #: each one that moves it is dropped what all of them contradicted.
-_CONTRADICTED = 20
+_CONTRADICTED = 10
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -257,7 +257,7 @@ class LeaderView:
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
         if not topic.id and len(answer.partitions) < len(topic.leaders):
-            for _ in self._reports.missing(topic, answer, before, contradicted, poll=poll):
+            for _ in self._reports.missing(topic, answer, broker, before, contradicted, poll=poll):
                 yield moves
                 if not self.topics.has(topic):
                     return

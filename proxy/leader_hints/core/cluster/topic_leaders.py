@@ -32,9 +32,12 @@ class Claim(NamedTuple):
 
 
 class Contradicted(NamedTuple):
-    """The partitions that a broker's poll contradicted, and in which of its stays."""
+    """The partitions that a broker's poll contradicted, those of them that the one before it did as
+    well, and in which of its stays.
+    """
 
     partitions: PartitionBits
+    twice: PartitionBits
     stay: int
 
 
@@ -164,6 +167,7 @@ class TopicLeaders:
         if UNKNOWN not in (before.epoch, epoch):
             for contradicted in self.contradicted.values():
                 contradicted.partitions.discard(partition)
+                contradicted.twice.discard(partition)
         self.leaders[partition] = leader
         self.epochs[partition] = epoch
         return before
@@ -191,14 +195,20 @@ class TopicLeaders:
 
     def contradicts(self, source: Source, partitions: PartitionBits, stay: int) -> None:
         """Note which partitions the last poll of a broker contradicts."""
+        twice = partitions & self.contradicted_before(source, stay)
         self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.poller] = Contradicted(partitions, stay)
+            self.contradicted[source.poller] = Contradicted(partitions, twice, stay)
 
     def denies(self, poller: Reporter, partition: int) -> bool:
         """Whether the last poll of a broker contradicts a partition's leader, or lacks it."""
         last = self.contradicted.get(poller)
         return last is not None and partition in last.partitions
+
+    def denies_again(self, poller: Reporter, partition: int) -> bool:
+        """Whether the last two polls of a broker do."""
+        last = self.contradicted.get(poller)
+        return last is not None and partition in last.twice
 
     def contradicted_before(self, source: Source, stay: int) -> PartitionBits:
         """Return which partitions the last poll of a broker in the same stay contradicted."""
