@@ -47,7 +47,7 @@ MakeId = Callable[[str, str], bytes]
 
 
 class AskedById(NamedTuple):
-    """Topics that a client named by id alone.
+    """Topics that a client asked for by id.
 
     ``ids``: by the name under which the broker is asked. ``unknown``: ids that have no name, for
     which it is not asked.
@@ -67,6 +67,9 @@ def request_down(
     """Return a whole request of v10 to v12 as ``version``, v9 to v12, by names, in steps.
 
     In pieces: names may have megabytes, and to join all of them takes long.
+
+    Brokers go by an id where there is one, whatever name is beside it (Java sends an empty one),
+    and create no topic then.
 
     ``name``: returns the name for an id, ``None`` where it is not known.
 
@@ -89,9 +92,9 @@ def request_down(
             yield
         topic_id, text = reader.uuid(), reader.clients_string()
         reader.skip_tags()
-        if text is None:
-            if asked < BY_ID_FROM:
-                raise Malformed(f"topic without a name in v{asked}")
+        if text is None and asked < BY_ID_FROM:
+            raise Malformed(f"topic without a name in v{asked}")
+        if text is None or (topic_id != ZERO_ID and asked >= BY_ID_FROM):
             text = name(topic_id)
             if text is None:
                 unknown.append(topic_id)
@@ -99,7 +102,8 @@ def request_down(
             ids[text] = topic_id
         entries.append(prefix + compact_string(text) + b"\0")
     topics = b"\0" if count < 0 else write_uvarint(count - len(unknown) + 1)
-    flags = reader.take(1)
+    creates = reader.take(1)
+    flags = b"\0" if ids or unknown else creates
     cluster = reader.take(1) if asked <= CLUSTER_OPERATIONS_UNTIL else b"\0"
     flags += (cluster if version <= CLUSTER_OPERATIONS_UNTIL else b"") + reader.take(1)
     # What stands behind is nobody's: librdkafka, asking for all topics, writes three bytes too
@@ -129,8 +133,10 @@ def response_up(
 
     In steps: a client may ask for all topics of a cluster.
 
-    Every topic without an error has the id that it was asked by, or the one that ``make_id`` makes;
-    others keep what id there is. Partitions are views of ``original`` where they are many.
+    Every topic without an error has the id that it was asked by, or the one that ``make_id`` makes.
+    With an error it keeps what id there is; one that was asked by id has that and no name, since a
+    client that may not describe a topic is not to learn of its name. Partitions are views of
+    ``original`` where they are many.
 
     :raises WireError: the response is not well formed.
     """
@@ -159,7 +165,11 @@ def response_up(
         room -= _TOPIC_COUNTS
         error, name = reader.int16(), reader.compact_string()
         topic_id = reader.uuid() if version >= TOPIC_IDS_FROM else ZERO_ID
-        if not error and name is not None:
+        if error and name is not None and name in by_id.ids:
+            topic_id, name = by_id.ids[name], None
+            if error == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+                error = ErrorCode.UNKNOWN_TOPIC_ID
+        elif not error and name is not None:
             topic_id = by_id.ids.get(name) or make_id(cluster_id, name)
         scatter.out += _ERROR.pack(error) + compact_string(name) + topic_id
         at = reader.at

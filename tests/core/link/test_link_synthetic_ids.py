@@ -128,14 +128,18 @@ def test_a_client_that_falls_back_to_names_is_served() -> None:
     assert driven.to_client == fetch_answer(12, 5, [("one", 0, 0, b"r")])
 
 
-def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
+@pytest.mark.parametrize("name", [None, "", "another"])
+def test_what_is_asked_by_id_is_answered_by_that_id(name: str | None) -> None:
+    """Java sends an empty name beside an id; brokers do not look at it."""
     driven = _link("3.6")
     topic = element(request_type(M, 12), "topics")
     unknown = topic_id(77)
-    asked = [plain(topic, topic_id=UUID(bytes=known), name=None) for known in (ONE, unknown)]
+    asked = [plain(topic, topic_id=UUID(bytes=known), name=name) for known in (ONE, unknown)]
     driven.up(request(M, 12, 5, topics=tuple(asked)))
     _, read = read_request_frame(request_type(M, 12), bytes(driven.to_broker))
     assert [(t.name, t.topic_id) for t in read.topics] == [("one", None)]
+    # Nor do they create a topic that is asked for by id.
+    assert read.allow_auto_topic_creation is False
     driven.down(_answered(12, (0, "one", ONE)))
     assert driven.link.state.topic_ids.lacking == [unknown]
     got = read_response_frame(response_type(M, 12), bytes(driven.to_client))
@@ -143,6 +147,22 @@ def test_what_is_asked_by_id_is_answered_by_that_id() -> None:
         (0, ONE),
         (100, unknown),
     ]
+
+
+@pytest.mark.parametrize(
+    ("error", "got"), [(3, 100), (29, 29), (17, 17)], ids=["deleted", "not authorized", "other"]
+)
+def test_an_error_of_a_topic_that_is_asked_for_by_id_has_that_id_and_no_name(
+    error: int, got: int
+) -> None:
+    """A client that may not describe a topic is not to learn of its name, and Java takes an answer
+    without its id for no answer at all."""
+    driven = _link("3.6")
+    topic = plain(element(request_type(M, 12), "topics"), topic_id=UUID(bytes=ONE), name=None)
+    driven.up(request(M, 12, 5, topics=(topic,)))
+    driven.down(_answered(12, (error, "one", ONE if error == 17 else ZERO_ID)))
+    (read,) = read_response_frame(response_type(M, 12), bytes(driven.to_client)).topics
+    assert (read.error_code.value, read.name, read.topic_id.bytes) == (got, None, ONE)
 
 
 def test_no_id_is_looked_for_upon_a_refusal_that_a_broker_gives_to_anybody() -> None:
@@ -228,7 +248,7 @@ def test_large_metadata_in_pieces(cut: int) -> None:
 
 # Who is offered what.
 
-_ALL = {P: 10, F: 16, M: 12}
+_ALL = {P: 10, F: 16, M: 10}
 
 
 @pytest.mark.parametrize(

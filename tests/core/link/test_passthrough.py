@@ -62,8 +62,8 @@ _OFFERED: Mapping[str, Mapping[int, int]] = {
     "3.4": {P: 10, F: 16},
     "3.6": {P: 10, F: 16},
     "3.7": {},
-    "2.4+": {P: 10, F: 16, M: 12},
-    "2.6+": {P: 10, F: 16, M: 12},
+    "2.4+": {P: 10, F: 16, M: 10},
+    "2.6+": {P: 10, F: 16, M: 10},
     "2.8+": {P: 10, F: 16, M: 12},
     "3.6+": {P: 10, F: 16, M: 12},
 }
@@ -208,7 +208,9 @@ def _asked(release: str, kind: type[Entity], by_chance: random.Random) -> Entity
     if kind.__api_key__ == P:
         return replace(entity, acks=1)
     if kind.__api_key__ == M and kind.__version__ >= 10 and entity.topics is not None:
-        return replace(entity, topics=tuple(replace(t, name=t.name or "") for t in entity.topics))
+        # By id: see test_link_synthetic_ids.py.
+        topics = tuple(replace(t, name=t.name or "", topic_id=None) for t in entity.topics)
+        return replace(entity, topics=topics)
     if kind.__api_key__ != F or kind.__version__ < 12:
         return entity
     # A rack keeps a broker of 2.4 from being asked as _SENT has it.

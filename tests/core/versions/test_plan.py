@@ -68,8 +68,8 @@ def test_a_raised_request_goes_as_the_newest_that_the_broker_takes() -> None:
 @pytest.mark.parametrize(
     ("maxima", "offered", "fetch", "older"),
     [
-        pytest.param((8, 11, 9), {P: 10, F: 16, M: 12}, 11, {10: 9, 11: 9, 12: 9}, id="2.4"),
-        pytest.param((8, 12, 9), {P: 10, F: 16, M: 12}, 12, {10: 9, 11: 9, 12: 9}, id="2.7"),
+        pytest.param((8, 11, 9), {P: 10, F: 16, M: 10}, 11, {10: 9, 11: 9, 12: 9}, id="2.4"),
+        pytest.param((8, 12, 9), {P: 10, F: 16, M: 10}, 12, {10: 9, 11: 9, 12: 9}, id="2.7"),
         pytest.param((9, 12, 11), {P: 10, F: 16, M: 12}, 12, {10: 10, 11: 11, 12: 11}, id="2.8"),
         pytest.param((9, 13, 12), {P: 10, F: 16}, 12, {10: 10, 11: 11, 12: 12}, id="3.4"),
         pytest.param((9, 15, 12), {P: 10, F: 16}, 12, {10: 10, 11: 11, 12: 12}, id="3.6"),

@@ -50,7 +50,10 @@ ROWS_SYNTHETIC = (
     *(row for row in ROWS if row.key is ApiKey.PRODUCE),
     Row(ApiKey.FETCH, 12, 16, HintForm.FETCH),
     Row(ApiKey.FETCH, 11, 16, HintForm.FETCH),
-    *(Row(ApiKey.METADATA, takes, 12, HintForm.FETCH) for takes in (11, 10, 9)),
+    *(Row(ApiKey.METADATA, takes, 12, HintForm.FETCH) for takes in (11, 10)),
+    # Brokers without DescribeCluster (before 2.8), which says what a client may do to the cluster:
+    # up to this version Metadata does.
+    Row(ApiKey.METADATA, 9, metadata.CLUSTER_OPERATIONS_UNTIL, HintForm.FETCH),
 )
 #: The newest version in which a broker is asked by name.
 _NEWEST_BY_NAME = 12
