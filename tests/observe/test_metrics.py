@@ -528,6 +528,33 @@ def test_topics_that_come_and_go_between_two_scrapes_make_room() -> None:
     assert labels == {"other", "t"}
 
 
+def test_topics_that_had_errors_and_no_hints_make_room_once_they_are_deleted() -> None:
+    """1000 of them that were deleted before the next scrape kept their labels for good."""
+    known = cluster("k", 3, 1.5)
+    metrics = _Taking([], known, topics=True)
+    for number in range(1100):
+        known.view.topics.adopt(f"t{number}", b"")
+        answered = dataclasses.replace(ANSWERED, topic=f"t{number}")
+        metrics.take(HintMissed(answered=answered, reason="not_usable_by_client"))
+    for _ in range(2):
+        list(known.view.topics.forget_absent([]))
+    assert {dict(labels)["topic"] for _, labels in _topic_samples(metrics)} == {"other"}
+
+
+@pytest.mark.parametrize("end", ["\u2028", "\x85", "\v", "\f", "\x1c", "\r"])
+def test_a_label_may_have_what_python_takes_for_the_end_of_a_line(end: str) -> None:
+    """Of the later parts of a metric what followed was left out where it began with a #."""
+    route, racks = Route("a", Mode.ON, RouteConfig(closest_replica=Mode.ON)), range(200)
+    for number in racks:
+        route.rack_traffic.read[f"{end}#{number}", f"#{end}#"] = number
+    body, _ = _rendered(_Taking([route]), _OPENMETRICS)
+    found = {family.name: family for family in openmetrics_families(body.decode())}  # type: ignore[no-untyped-call]
+    read = found["leader_hints_consumer_bytes"].samples
+    assert {(one.labels["broker_rack"], one.value) for one in read} == {
+        (f"{end}#{number}", number) for number in racks
+    }
+
+
 def _everything() -> Metrics:
     """Metrics with a sample of every family."""
     route = Route("a", Mode.ON, RouteConfig(closest_replica=Mode.ON))

@@ -12,7 +12,7 @@ import trio
 from leader_hints.core.events import Event
 from leader_hints.core.route import Route
 from leader_hints.net.pump.pump import Pump
-from leader_hints.net.time_slices import TimeSlices
+from leader_hints.net.time_slices import TimeSlices, in_turns
 from leader_hints.observe.event_log import EventLog
 from leader_hints.observe.summary import Summary
 from leader_hints.observe.watched import Watched
@@ -106,6 +106,6 @@ async def sum_up(watched: Watched, log: EventLog) -> None:
     summary = Summary(watched)
     while True:
         await trio.sleep(_SUMMARY)
-        values = summary.take()
+        values = await in_turns(summary.take())
         if values is not None:
             log.summary(values)

@@ -14,6 +14,8 @@ from leader_hints.core.route import Route
 
 #: Of the document.
 FORMAT: Final = 1
+#: Requests that begin authentication of which the proxy reads nothing.
+_BARE_TOKENS: Final = (ApiKey.SASL_HANDSHAKE, BARE_TOKENS_VERSION, BARE_TOKENS_VERSION)
 
 
 class _Model(BaseModel):
@@ -71,9 +73,10 @@ def document(routes: Collection[Route]) -> Iterator[bytes]:
 
 def _unread(routes: Iterable[Route]) -> Iterator[UnreadLinks]:
     for route in routes:
-        links = route.traffic.responses[ApiKey.SASL_HANDSHAKE, BARE_TOKENS_VERSION]
-        if links:
-            yield UnreadLinks(route=route.name, links=links)
+        # By the one cell that such requests have: a route may have hundreds.
+        cell = route.traffic.cells.get(_BARE_TOKENS)
+        if cell is not None and cell.responses:
+            yield UnreadLinks(route=route.name, links=cell.responses)
 
 
 def _clients(routes: Iterable[Route]) -> Iterator[RouteClient]:

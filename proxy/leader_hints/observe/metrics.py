@@ -71,6 +71,9 @@ class Metrics:
 
     def __init__(self, watched: Watched, workers: Callable[[], Iterable[int]] = lambda: ()) -> None:
         self._read = _Read(watched)
+        watched.counts.by_topic.is_known = lambda topic: any(
+            topic in view.topics.names for view, _ in watched.clusters()
+        )
         self._workers = workers
         self._journalled: list[_Journalled] = []
         self._processes = Processes()
@@ -148,7 +151,8 @@ def _encoded(
     registry.register(one)
     for metric in families:
         one.metric = metric
-        lines = encode(registry).decode().splitlines(keepends=True)
+        # Only there do lines end: in a label may stand what Python takes for an end as well.
+        lines = [f"{line}\n" for line in encode(registry).decode().split("\n")[:-1]]
         if lines[-1] == _EOF:
             end = lines.pop()
         begun = metric.name == before
@@ -265,9 +269,7 @@ class _Read:
             "view_age_seconds", (((view.cluster_id,), age) for view, age in clusters)
         )
         if by_topic := counts.by_topic:
-            by_topic.forget_deleted(
-                lambda topic: any(topic in view.topics.names for view, _ in clusters)
-            )
+            by_topic.forget_deleted()
             yield from _family("topic_hints_given", [*by_topic.given.items()])
             yield from _family("topic_hints_missed", [*by_topic.missed.items()])
             yield from _family("topic_leader_moves", [*by_topic.moves.items()])

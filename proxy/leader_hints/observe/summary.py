@@ -5,6 +5,11 @@ from typing import Any
 
 from leader_hints.core.mode import Mode
 from leader_hints.observe.watched import Watched
+from leader_hints.wire.steps import Steps
+
+#: Cells of routes that one step adds up: there may be hundreds of routes, and hundreds of cells of
+#: each.
+_CELLS_AT_ONCE = 2000
 
 
 class Summary:
@@ -14,9 +19,10 @@ class Summary:
         self._watched = watched
         self._before: Counter[str] = Counter()
 
-    def take(self) -> dict[str, Any] | None:
-        """Return the fields of the next line, ``None`` if nothing happened since the last."""
-        now = self._totals()
+    def take(self) -> Steps[dict[str, Any] | None]:
+        """Return the fields of the next line, ``None`` if nothing happened since the last; in
+        steps."""
+        now = yield from self._totals()
         added = now - self._before
         self._before = now
         if not added:
@@ -38,12 +44,21 @@ class Summary:
             summary["observed_settled"] = outcomes
         return summary
 
-    def _totals(self) -> Counter[str]:
+    def _totals(self) -> Steps[Counter[str]]:
         counts = self._watched.counts
-        traffic_by_route = [route.traffic for route in self._watched.routes]
+        links = requests = 0
+        left = _CELLS_AT_ONCE
+        for route in [*self._watched.routes]:
+            if left <= 0:
+                yield
+                left = _CELLS_AT_ONCE
+            traffic = route.traffic
+            links += traffic.links
+            requests += sum(cell.requests for cell in traffic.cells.values())
+            left -= 1 + len(traffic.cells)
         totals = Counter(
-            links=sum(traffic.links for traffic in traffic_by_route),
-            requests=sum(traffic.requests.total() for traffic in traffic_by_route),
+            links=links,
+            requests=requests,
             errors=counts.errors.total(),
             leader_moves=counts.moves.total(),
             epoch_rises=counts.epoch_rises.total(),

@@ -16,13 +16,15 @@ _MOST_TOPICS = 1000
 class TopicCounts:
     """Counters by their labels, in the order of the metrics' labels.
 
-    ``topics``: those that are counted; True: all, as far as the bound allows.
+    ``topics``: those that are counted; True: all, as far as the bound allows. ``is_known``: whether
+    a cluster has a topic now, as far as the proxy is shown it.
     """
 
     def __init__(self, topics: bool | Collection[str]) -> None:
         self.given: Counter[tuple[str, str]] = Counter()
         self.missed: Counter[tuple[str, str, str]] = Counter()
         self.moves: Counter[tuple[str, str]] = Counter()
+        self.is_known: Callable[[str], bool] = lambda topic: False
         self._topics = topics
         #: Topics that are labels now, and those of them that a cluster has had.
         self._labels: set[str] = set()
@@ -41,17 +43,20 @@ class TopicCounts:
         elif isinstance(event, HintMissed):
             topic, api = event.answered.topic, event.answered.api
             if self._counts(topic):
-                self.missed[self._label(topic), api, event.reason] += 1
+                # It may be deleted before the next scrape.
+                known = topic not in self._shown and self.is_known(topic)
+                label = self._label_of_known(topic) if known else self._label(topic)
+                self.missed[label, api, event.reason] += 1
         elif isinstance(event, LeaderMoved) and self._counts(event.topic):
             self.moves[event.cluster, self._label_of_known(event.topic)] += 1
 
-    def forget_deleted(self, is_known: Callable[[str], bool]) -> None:
+    def forget_deleted(self) -> None:
         """Forget the topics that a cluster has had, and that none has now.
 
         A topic that no cluster has shown stays: the proxy may not be allowed to see it.
         """
-        deleted = {topic for topic in self._shown if not is_known(topic)}
-        self._shown = {topic for topic in self._labels if is_known(topic)}
+        deleted = {topic for topic in self._shown if not self.is_known(topic)}
+        self._shown = {topic for topic in self._labels if self.is_known(topic)}
         if not deleted:
             return
         self._labels -= deleted

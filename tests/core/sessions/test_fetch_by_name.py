@@ -126,6 +126,16 @@ def test_sessions_are_bounded_by_their_topics_too() -> None:
     assert len(scene.sessions) == 1
 
 
+def test_a_session_that_does_not_fit_takes_no_room_from_others() -> None:
+    """All others were forgotten, so each of their clients began a new one again and again."""
+    scene = _Scene(a=A, b=B)
+    scene.sessions = FetchSessionsByName(most_topics=1)
+    scene.open(1, A)
+    scene.open(2, A, B)
+    assert not _is_lost(scene.down(_request(1, 1))[0])
+    assert _is_lost(scene.down(_request(2, 1))[0])
+
+
 def test_a_session_that_is_not_known_begins_again() -> None:
     scene = _Scene(a=A)
     assert _is_lost(scene.down(_request(8, 3, {A: (0,)}))[0])

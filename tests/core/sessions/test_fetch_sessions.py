@@ -228,6 +228,16 @@ def test_sessions_that_make_room_for_a_large_one_are_freed_in_steps() -> None:
     assert most[1] < most[0] + 1000
 
 
+def test_a_session_that_does_not_fit_takes_no_room_from_others() -> None:
+    """All others were forgotten, and then it was."""
+    sessions = FetchSessions(most_weight=3000)
+    for number in range(10):
+        _answered(sessions, _asking(0, 50, 0, (0, 0)), number + 1)
+    weight = sessions.weight
+    _answered(sessions, _asking(0, 2000, 0, (0, 0)), 99)
+    assert (len(sessions), sessions.weight) == (10, weight)
+
+
 def test_what_was_forgotten_is_freed_while_others_are_followed() -> None:
     sessions = FetchSessions()
     _answered(sessions, _asking(0, 20_000, 0, (0, 0)), 7)

@@ -194,6 +194,9 @@ class FetchSessionsByName:
         self._sessions[session_id] = session
         session.counted = len(session.ids)
         self._topics += session.counted
+        if session.counted > self._most_topics and len(self._sessions) > 1:
+            # Without this one, all others have room: its client begins it again.
+            self._drop(session_id)
         while len(self._sessions) > self._capacity or (
             self._topics > self._most_topics and len(self._sessions) > 1
         ):

@@ -237,6 +237,10 @@ class FetchSessions:
     def _put(self, session_id: int, session: _Session) -> None:
         """Put a session in as the one used last; those unused longest make room."""
         self._forget(session_id)
+        if session.weight > self._most_weight:
+            # Without this one, all others have room.
+            self._forgotten.append(session.epochs)
+            return
         self._sessions[session_id] = session
         self.weight += session.weight
         while len(self._sessions) > self._capacity or self.weight > self._most_weight:
