@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -18,10 +19,19 @@ from tests.harness.waiting import until
 class _Process(ProxyProcess):
     """`run` with a file alone, which a test changes."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str] = {}) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environment: Mapping[str, str] = {},
+        upstream: tuple[str, int] = ("127.0.0.1", 9),
+    ) -> None:
         super().__init__([], folder / "log")
         self._file = folder / "settings.yaml"
-        self._route = {"name": "r", "listen": f"127.0.0.1:{free_ports(1)[0]}"}
+        self._route = {
+            "name": "r",
+            "listen": f"127.0.0.1:{free_ports(1)[0]}",
+            "upstream": ":".join(map(str, upstream)),
+        }
         self._listeners = 1
         self.environment = {"LEADER_HINTS_STUCK_MS": "60000", **environment}
         self._argv = [
@@ -32,8 +42,8 @@ class _Process(ProxyProcess):
 
     def write(self, **settings: Any) -> None:
         """Write the file, with these settings beside the route."""
-        routes = [{**self._route, "upstream": "127.0.0.1:9"}]
-        self._file.write_text(yaml.safe_dump({"routes": routes, **settings}), encoding="utf-8")
+        text = yaml.safe_dump({"routes": [self._route], **settings})
+        self._file.write_text(text, encoding="utf-8")
 
     def after(self, event: str, **settings: Any) -> LogLine:
         """Write the file, send SIGHUP, and return the line of that event."""
@@ -96,3 +106,26 @@ def test_an_admin_token_whose_reading_hangs_is_read_again_after_the_signal(tmp_p
         process.after("settings_reloaded")
         process.switch_hints(route["name"], "off", token="right")
         assert process.hints() == "off"
+
+
+def test_what_is_read_again_while_another_process_takes_over_counts_there_too(
+    tmp_path: Path,
+) -> None:
+    """The other one had read the settings before: hints that were switched off came back."""
+    environment = {
+        "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+        # The new process waits for its broker before it takes over.
+        "LEADER_HINTS_TOPIC_IDS": "synthesize",
+        "LEADER_HINTS_TOPIC_IDS_WAIT_MS": "2000",
+    }
+    with (
+        socket.create_server(("127.0.0.1", 0)) as silent,
+        _Process(tmp_path, environment, silent.getsockname()) as process,
+    ):
+        process.signal(signal.SIGUSR2)
+        (begun,) = until(lambda: process.events("takeover_begun"), "the new process begins")
+        process.after("settings_reloaded", hints="off")
+        until(lambda: process.events("taken_over"), "the new process takes over")
+        until(lambda: process.hints() == "off", "it has read them, too")
+        os.kill(begun["successor"], signal.SIGTERM)
+        until(lambda: len(process.events("stopped")) == 2, "both end")

@@ -93,6 +93,33 @@ async def test_files_that_could_not_be_read_once_are_read_again_without_a_change
     assert await security.reload() == []
 
 
+async def test_roots_of_the_system_that_cannot_be_read_once_are_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """OpenSSL says nothing: no broker was trusted any more until the next SIGHUP, and it was said
+    that the files had been read."""
+    roots = tmp_path / "roots.pem"
+    trustme.CA().cert_pem.write_to_path(roots)
+    monkeypatch.setenv("SSL_CERT_FILE", str(roots))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "none"))
+    route = RouteSettings(
+        listen=Address("127.0.0.1", 0),
+        upstream=Address("127.0.0.1", 9),
+        name="r",
+        upstream_tls=BrokerTlsSettings(enabled=True),
+    )
+    security = Security([route], 1.0)
+    there = roots.read_bytes()
+    roots.unlink()
+    (refused,) = await security.reload(all_of_them=True)
+    assert isinstance(refused, CertificatesRefused)
+    assert "authorities cannot be read" in refused.reason
+    roots.write_bytes(there)
+    expected: list[Event] = [CertificatesReloaded(route="r", group="upstream_tls")]
+    assert await security.reload() == expected
+    assert await security.reload() == []
+
+
 async def test_files_that_hang_keep_no_others_from_being_read(
     encrypted_key: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -2,7 +2,7 @@
 
 import os
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from pathlib import Path
 from types import FrameType
@@ -224,6 +224,7 @@ class _Process:
             switched = await self._takeover.replace(self._addresses())
             if takes_over:
                 await self._admin.restore_again(switched)
+                nursery.start_soon(self._read_what_changed, switched)
                 await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
@@ -255,6 +256,16 @@ class _Process:
             await self._reload.run()
         except Exception as error:  # A defect here must not end the process.
             self._parts.observers.task_failed("settings", error)
+
+    async def _read_what_changed(self, switched: Mapping[str, str] | None) -> None:
+        """Read the settings again that the process before this one may have read since.
+
+        Beside all else: a disk may hang. ``switched``: what else it had set.
+        """
+        before = self._settings.hints
+        await self.read_settings_again()
+        if self._settings.hints != before:
+            await self._admin.restore_again(switched)
 
     async def _apply(self, settings: Settings) -> None:
         """Put settings in force of which only such differ as a process may change."""

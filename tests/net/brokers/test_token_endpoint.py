@@ -239,6 +239,51 @@ async def test_one_that_does_not_answer_is_not_waited_for(
     assert trio.current_time() - before < 11
 
 
+async def test_an_endpoint_that_hangs_keeps_no_connection_from_a_token_that_is_valid(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
+    """Each of a route's connections waited for ten seconds, again and again."""
+    asked = tokens()
+    await asked.token([])
+    await trio.sleep(85)
+    scene.endpoint.answer = lambda: None
+    waited: list[float] = []
+
+    async def take() -> None:
+        before = trio.current_time()
+        assert await asked.token([]) == "header.claims.signature"
+        waited.append(trio.current_time() - before)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(take)
+    assert [round(seconds) for seconds in sorted(waited)] == [0, 0, 2]
+
+
+async def test_an_endpoint_that_is_slow_is_waited_for_where_brokers_refuse_the_token(
+    scene: Scene, autojump_clock: MockClock
+) -> None:
+    asked = tokens()
+    token = await asked.token([])
+    await trio.sleep(10)
+    asked.refused(token)
+    scene.endpoint.answer = lambda: None
+    before = trio.current_time()
+    await asked.token([])
+    assert trio.current_time() - before > 9
+
+
+async def test_a_refused_token_whose_time_is_over_is_said_to_be_refused(
+    scene: Scene, mock_clock: MockClock
+) -> None:
+    asked = tokens()
+    scene.endpoint.answer = lambda: issued("short", 5)
+    asked.refused(await asked.token([]))
+    mock_clock.jump(6)
+    with pytest.raises(LoginError, match="the broker refuses the token"):
+        await asked.token([])
+
+
 def oauthbearer(token: str) -> Judge:
     """A broker that takes one token."""
     assert (yield b"") == f"n,,\1auth=Bearer {token}\1\1".encode()

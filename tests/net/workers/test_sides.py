@@ -1190,6 +1190,25 @@ async def test_what_a_worker_notes_on_a_new_day_is_not_lost_in_the_old_one() -> 
     assert not noted(one)
 
 
+async def test_what_a_worker_notes_after_the_clock_was_set_back_is_reported() -> None:
+    """It was no news of the day ahead, and that day stayed the client's last."""
+    hall = _hall()
+    seat = hall.seat(1)
+    for route in (hall.route, seat.route):
+        route.asked.begin_day("2026-01-04")
+    seat.route.asked.note("x/1", "c", 0, 9)
+    hall.exchange()
+    assert len(list(hall.route.asked.changes("r"))) == 1
+    # The worker is the first to see it.
+    seat.route.asked.begin_day("2026-01-01")
+    seat.route.asked.note("x/1", "c", 0, 9)
+    hall.exchange()
+    hall.route.asked.begin_day("2026-01-01")
+    assert len(list(hall.route.asked.changes("r"))) == 1
+    ((_, asked),) = hall.route.asked
+    assert asked.last_day == "2026-01-01"
+
+
 async def test_a_defect_of_one_message_is_that_messages_alone() -> None:
     hall = _hall()
     seat = hall.seat(1)

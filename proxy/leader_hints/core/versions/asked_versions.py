@@ -119,7 +119,7 @@ class AskedVersions:
     today, as 2026-01-31; "" before the first has begun.
     """
 
-    __slots__ = ("_clients", "_unreported", "day")
+    __slots__ = ("_clients", "_earlier", "_unreported", "day")
 
     def __init__(self) -> None:
         self.day = ""
@@ -127,13 +127,35 @@ class AskedVersions:
         self._clients: dict[ClientName, Asked] = {}
         #: Of which more is known than was reported; in that order.
         self._unreported: dict[ClientName, None] = {}
+        #: What other processes have noted on this day, and on an earlier one by their clocks.
+        self._earlier: dict[ClientName, None] = {}
 
     def note(
         self, software: str, client_id: str, key: int, version: int, origin: Origin = NOWHERE
     ) -> None:
         """Take it that a broker has answered such a request of a client."""
+        self._note(software, client_id, key, version, origin)
+
+    def note_of(
+        self, day: str, software: str, client_id: str, key: int, version: int, origin: Origin
+    ) -> None:
+        """Take it from another process, which notes this once in a day.
+
+        ``day``: by its clock. It may be the quicker one to see that a day has begun, or that the
+        clock was set back.
+        """
+        if day > self.day:
+            self.begin_day(day)
+        name = self._note(software, client_id, key, version, origin)
+        if day < self.day and name is not None:
+            self._earlier[name] = None
+
+    def _note(
+        self, software: str, client_id: str, key: int, version: int, origin: Origin
+    ) -> ClientName | None:
+        """Do so; return under which name, ``None`` where it is not noted."""
         if key == ApiKey.API_VERSIONS or not 0 <= version <= NEWEST.get(key, -1):
-            return
+            return None
         name = ClientName(software, client_id)
         if name not in self._clients and len(self._clients) >= _MOST and not self._made_room():
             # What is asked by one of them must not go unseen.
@@ -142,6 +164,7 @@ class AskedVersions:
         asked.last_day = self.day
         if asked.note(key, version, origin):
             self._unreported[name] = None
+        return name
 
     def _made_room(self) -> bool:
         """Put the client that asked last before all others to these, if that was not today: many
@@ -171,10 +194,13 @@ class AskedVersions:
         if day == self.day:
             return False
         before, self.day = self.day, day
+        if day < before:
+            self._unreported |= {name: None for name in self._earlier if name in self._clients}
+        self._earlier.clear()
         for name, asked in self._clients.items():
-            if not before:
+            if not before or asked.last_day > day:
                 asked.last_day = day
-            elif name not in self._unreported:
+            if before and name not in self._unreported:
                 asked.of_day.clear()
         return bool(before)
 

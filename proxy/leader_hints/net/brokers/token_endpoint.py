@@ -24,7 +24,9 @@ from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings.sasl import SaslSettings
 from leader_hints.settings.tls import BrokerTlsSettings
 
-#: Seconds for one request in all, and until the next one after a failure.
+#: Seconds for one request in all, with a token that can be used meanwhile, and without one; and
+#: until the next request after a failure.
+_PATIENCE_WITH_TOKEN: Final = 2.0
 _PATIENCE: Final = 10.0
 _PAUSE: Final = 10.0
 #: Part of a token's life after which the next one is fetched, as Java's clients do.
@@ -72,6 +74,10 @@ class TokenEndpoint:
 
         :raises LoginError: there is no token; the text says why.
         """
+        if self._lock.locked() and self._is_usable():
+            # Another connection asks for the next one, and may have to wait for that.
+            used.append(self._issued)
+            return self._issued
         async with self._lock:
             now = trio.current_time()
             if now >= self._renewed and now >= self._asked_again:
@@ -84,6 +90,10 @@ class TokenEndpoint:
             used.append(self._issued)
             return self._issued
 
+    def _is_usable(self) -> bool:
+        """Whether the present token is valid, and no broker has refused it."""
+        return trio.current_time() < self._expires and self._renewed > -math.inf
+
     def refused(self, token: str) -> None:
         """Take it that a broker refuses a token: the next one is fetched before its life is over.
 
@@ -93,12 +103,14 @@ class TokenEndpoint:
         if token == self._issued:
             self._renewed = -math.inf
             self._asked_again = max(self._asked_again, self._asked + _PAUSE)
+            self._failure = "the broker refuses the token, and the next is not asked for yet"
 
     async def _renew(self, now: float, used: list[str]) -> None:
         where = f"the token endpoint {self._settings.token_endpoint}"
         self._asked = now
+        patience = _PATIENCE_WITH_TOKEN if self._is_usable() else _PATIENCE
         try:
-            with trio.fail_after(_PATIENCE):
+            with trio.fail_after(patience):
                 secret, context = await trio.to_thread.run_sync(
                     self._read, abandon_on_cancel=True, limiter=self._threads()
                 )
@@ -108,7 +120,7 @@ class TokenEndpoint:
             if trio.current_time() >= now + life:
                 raise LoginError("its token had expired when it came")
         except trio.TooSlowError:
-            raise LoginError(f"{where} does not answer within {_PATIENCE:g} s") from None
+            raise LoginError(f"{where} does not answer within {patience:g} s") from None
         except (BrokerError, LoginError) as error:
             raise LoginError(f"{where}: {error}") from None
         except _BROKEN as error:

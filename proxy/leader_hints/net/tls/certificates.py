@@ -55,6 +55,7 @@ class TlsFiles:
         self.refused = ""
         self.hangs = False
         self.context = _context(settings)
+        self._roots = _roots(self.context)
         self.expires = _expires(settings.certificate)
 
     def changed(self) -> bool:
@@ -68,10 +69,15 @@ class TlsFiles:
         :raises ConfigurationError: it cannot be made; what was made before stays.
         """
         try:
-            self.context = _context(self._settings)
+            context = _context(self._settings)
+            roots = _roots(context)
+            if self._roots and not roots:
+                # OpenSSL does not say that it could not read those of the system.
+                raise ConfigurationError("the system's certificate authorities cannot be read")
         except ConfigurationError as error:
             self.refused = str(error)
             raise
+        self.context, self._roots = context, roots
         self.refused = ""
         self.expires = _expires(self._settings.certificate)
 
@@ -79,6 +85,11 @@ class TlsFiles:
         settings = self._settings
         password = file_of(settings.key_password)
         return tuple(map(_stamp, (settings.certificate, settings.key, settings.ca, password)))
+
+
+def _roots(context: ssl.SSLContext) -> int:
+    """How many authorities a new context has; those in a folder of hashed names are read later."""
+    return context.cert_store_stats()["x509_ca"]
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:

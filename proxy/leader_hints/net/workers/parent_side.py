@@ -315,10 +315,7 @@ class ParentSide:
 
     def _version_asked(self, worker: Worker, told: said.VersionAsked) -> None:
         asked = self._routes[told.route].asked
-        if told.day > asked.day:
-            # The worker was quicker to see that a day has begun: it notes this once.
-            asked.begin_day(told.day)
-        asked.note(told.software, told.client_id, told.key, told.version, told.origin)
+        asked.note_of(told.day, told.software, told.client_id, told.key, told.version, told.origin)
 
     def _counted(self, worker: Worker, told: said.TrafficCounted) -> None:
         add(self._routes[told.route].traffic, told)
