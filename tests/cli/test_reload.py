@@ -1,5 +1,6 @@
 """SIGHUP: what a running process takes of changed settings, and what it refuses."""
 
+import json
 import os
 import signal
 import socket
@@ -12,7 +13,7 @@ import pytest
 import yaml
 
 from tests.harness.ports import free_ports
-from tests.harness.proxyproc import LogLine, ProxyProcess
+from tests.harness.proxyproc import Hints, LogLine, ProxyProcess
 from tests.harness.waiting import until
 
 
@@ -108,12 +109,14 @@ def test_an_admin_token_whose_reading_hangs_is_read_again_after_the_signal(tmp_p
         assert process.hints() == "off"
 
 
+@pytest.mark.parametrize(("settings", "switch"), [("off", None), ("observe", "off")])
 def test_what_is_read_again_while_another_process_takes_over_counts_there_too(
-    tmp_path: Path,
+    tmp_path: Path, settings: Hints, switch: Hints | None
 ) -> None:
     """The other one had read the settings before: hints that were switched off came back."""
     environment = {
         "LEADER_HINTS_TAKEOVER": str(tmp_path / "takeover"),
+        "LEADER_HINTS_SWITCH_FILE": str(tmp_path / "switches"),
         # The new process waits for its broker before it takes over.
         "LEADER_HINTS_TOPIC_IDS": "synthesize",
         "LEADER_HINTS_TOPIC_IDS_WAIT_MS": "2000",
@@ -124,8 +127,13 @@ def test_what_is_read_again_while_another_process_takes_over_counts_there_too(
     ):
         process.signal(signal.SIGUSR2)
         (begun,) = until(lambda: process.events("takeover_begun"), "the new process begins")
-        process.after("settings_reloaded", hints="off")
+        process.after("settings_reloaded", hints=settings)
+        if switch:
+            process.switch_hints("r", switch)
         until(lambda: process.events("taken_over"), "the new process takes over")
-        until(lambda: process.hints() == "off", "it has read them, too")
+        until(lambda: len(process.events("listening")) == 2, "it serves")
+        assert process.hints() == (switch or settings)
+        if switch:
+            assert json.loads((tmp_path / "switches").read_text()) == {"r": switch}
         os.kill(begun["successor"], signal.SIGTERM)
         until(lambda: len(process.events("stopped")) == 2, "both end")

@@ -114,6 +114,9 @@ async def test_roots_of_the_system_that_cannot_be_read_once_are_kept(
     (refused,) = await security.reload(all_of_them=True)
     assert isinstance(refused, CertificatesRefused)
     assert "authorities cannot be read" in refused.reason
+    # A process, or a worker, that begins meanwhile would never read them.
+    with pytest.raises(ConfigurationError, match="authorities cannot be read; set ca"):
+        Security([route], 1.0)
     roots.write_bytes(there)
     expected: list[Event] = [CertificatesReloaded(route="r", group="upstream_tls")]
     assert await security.reload() == expected

@@ -109,6 +109,7 @@ class Parts:
         budget = Budget(limits.link_buffer_bytes, limits.process_buffer_bytes)
         self.hold_timer = HoldTimer(hold_queue, emit)
         self.refresher = self._make_refresher(source)
+        counts.by_topic.is_known = self._is_known
         self.watched = self._make_watched(counts, hold_queue, budget)
         self.metrics = Metrics(self.watched, self._processes)
         decrypts = self.security.decrypts or source.speaks_tls
@@ -187,6 +188,11 @@ class Parts:
 
     def _processes(self) -> list[int]:
         return self.workers.processes if self.workers is not None else []
+
+    def _is_known(self, route: str, topic: str) -> bool:
+        """Whether the cluster of a route has a topic now."""
+        view = self.table.by_name(route).broker.view
+        return view is not None and topic in view.topics.names
 
     def _make_refresher(self, source: RouteSource) -> Refresher:
         asking = self.settings.subscription

@@ -54,6 +54,8 @@ _CLIENTS_AT_THE_END = 1_000
 #: Seconds for the kill switch's file to be written at the end; and while a new process waits for
 #: this one, when new connections wait too.
 _TO_KEEP, _TO_HAND_OVER = 5.0, 1.0
+#: Seconds for the settings to be read again in a takeover: new connections wait.
+_TO_READ_AGAIN = 1.0
 
 
 def run(
@@ -192,6 +194,7 @@ class _Process:
         )
         self._reload = SettingsReload(settings, again, self._apply, self._parts.observers.emit)
         self._takeover = self._make_takeover()
+        self._catches_up = False
         replaced = None if self._takeover is None else self._takeover.replaced
         self.replacement = Replacement(replaced, self._parts.observers.emit)
         if self._takeover is not None:
@@ -223,8 +226,7 @@ class _Process:
         if self._takeover is not None:
             switched = await self._takeover.replace(self._addresses())
             if takes_over:
-                await self._admin.restore_again(switched)
-                nursery.start_soon(self._read_what_changed, switched)
+                await self._catch_up(switched)
                 await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
@@ -257,15 +259,18 @@ class _Process:
         except Exception as error:  # A defect here must not end the process.
             self._parts.observers.task_failed("settings", error)
 
-    async def _read_what_changed(self, switched: Mapping[str, str] | None) -> None:
-        """Read the settings again that the process before this one may have read since.
+    async def _catch_up(self, switched: Mapping[str, str] | None) -> None:
+        """Do about hints what the process before this one does by now.
 
-        Beside all else: a disk may hang. ``switched``: what else it had set.
+        It may have been switched, and have read settings that are newer than what was read here.
+        ``switched``: see :meth:`leader_hints.app.admin_view.AdminView.restore_again`.
         """
-        before = self._settings.hints
-        await self.read_settings_again()
-        if self._settings.hints != before:
-            await self._admin.restore_again(switched)
+        self._catches_up = True
+        # Clients wait, and a disk may hang.
+        with trio.move_on_after(_TO_READ_AGAIN):
+            await self.read_settings_again()
+        self._catches_up = False
+        await self._admin.restore_again(switched)
 
     async def _apply(self, settings: Settings) -> None:
         """Put settings in force of which only such differ as a process may change."""
@@ -275,7 +280,11 @@ class _Process:
             configure_logs(log.least, log.format)
             self._parts.log.configure(log.by_subsystem, log.moves_per_second)
         if settings.hints != before.hints:
-            await TimeSlices().take(self._admin.switching_all(Mode(settings.hints)))
+            if self._catches_up:
+                # Which routes are switched to something else is still to be learnt.
+                self._parts.table.mode = Mode(settings.hints)
+            else:
+                await TimeSlices().take(self._admin.switching_all(Mode(settings.hints)))
 
     def _starting(self) -> Starting:
         """Return with which settings the process begins."""

@@ -37,6 +37,7 @@ class RouteTable:
         self.mode = Mode(settings.hints)
         self.switched: Mapping[str, Mode] = {}
         self.routes: list[Route] = []
+        self._by_name: dict[str, Route] = {}
         self.bound: dict[str, str] = {}
         self.left: set[str] = set()
         self.refused: dict[str, str] = {}
@@ -67,6 +68,7 @@ class RouteTable:
         most_topics = share(MOST_TOPICS, self._workers)
         route.sessions_by_name = FetchSessionsByName(most_topics=most_topics)
         self.routes.append(route)
+        self._by_name[route.name] = route
         self._upstreams[route.name] = settings.upstream
         return route
 
@@ -108,8 +110,7 @@ class RouteTable:
 
     def by_name(self, name: str) -> Route:
         """Return the route of that name."""
-        (route,) = (route for route in self.routes if route.name == name)
-        return route
+        return self._by_name[name]
 
     @property
     def links_open(self) -> int:

@@ -32,7 +32,8 @@ class BrokerState:
     listener, by node id; hints take addresses from here only, so that no other listener's leak.
     ``left``: where nodes were that are not among them any more.
     ``node``: the broker's node id, ``guessed``: it is the only one left, and not proved;
-    ``others``: node ids proved to be other brokers', ``former_others``: those on the connection
+    ``others``: node ids proved to be other brokers', ``forgotten``: the view's count of topics that
+    were forgotten, when the last of them were; ``former_others``: those on the connection
     before, which go on to be polled until it is asked about them; ``refused``: since when the
     broker answers as none of these would; ``contradicted``: another node for which it answers now,
     and since when; ``proved_at``: where the node is advertised that it is proved to be; ``peer``:
@@ -67,6 +68,7 @@ class BrokerState:
     node: int | None = None
     guessed: bool = False
     others: frozenset[int] = frozenset()
+    forgotten: int = 0
     former_others: frozenset[int] = frozenset()
     refused: Mapping[int, float] = field(default_factory=dict)
     contradicted: tuple[int, float] | None = None

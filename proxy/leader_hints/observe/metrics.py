@@ -71,9 +71,6 @@ class Metrics:
 
     def __init__(self, watched: Watched, workers: Callable[[], Iterable[int]] = lambda: ()) -> None:
         self._read = _Read(watched)
-        watched.counts.by_topic.is_known = lambda topic: any(
-            topic in view.topics.names for view, _ in watched.clusters()
-        )
         self._workers = workers
         self._journalled: list[_Journalled] = []
         self._processes = Processes()
@@ -269,7 +266,7 @@ class _Read:
             "view_age_seconds", (((view.cluster_id,), age) for view, age in clusters)
         )
         if by_topic := counts.by_topic:
-            by_topic.forget_deleted()
+            by_topic.forget_deleted([view.topics.names for view, _ in clusters])
             yield from _family("topic_hints_given", [*by_topic.given.items()])
             yield from _family("topic_hints_missed", [*by_topic.missed.items()])
             yield from _family("topic_leader_moves", [*by_topic.moves.items()])

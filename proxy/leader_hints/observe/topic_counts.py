@@ -4,7 +4,7 @@ Tested in ``tests/observe/test_metrics.py``.
 """
 
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 
 from leader_hints.core.events import Event, HintGiven, HintMissed, LeaderMoved
 from leader_hints.observe.client_names import OTHER
@@ -17,14 +17,14 @@ class TopicCounts:
     """Counters by their labels, in the order of the metrics' labels.
 
     ``topics``: those that are counted; True: all, as far as the bound allows. ``is_known``: whether
-    a cluster has a topic now, as far as the proxy is shown it.
+    a route's cluster has a topic now, as far as the proxy is shown it.
     """
 
     def __init__(self, topics: bool | Collection[str]) -> None:
         self.given: Counter[tuple[str, str]] = Counter()
         self.missed: Counter[tuple[str, str, str]] = Counter()
         self.moves: Counter[tuple[str, str]] = Counter()
-        self.is_known: Callable[[str], bool] = lambda topic: False
+        self.is_known: Callable[[str, str], bool] = lambda route, topic: False
         self._topics = topics
         #: Topics that are labels now, and those of them that a cluster has had.
         self._labels: set[str] = set()
@@ -44,19 +44,24 @@ class TopicCounts:
             topic, api = event.answered.topic, event.answered.api
             if self._counts(topic):
                 # It may be deleted before the next scrape.
-                known = topic not in self._shown and self.is_known(topic)
+                route = event.answered.route
+                known = topic not in self._shown and self.is_known(route, topic)
                 label = self._label_of_known(topic) if known else self._label(topic)
                 self.missed[label, api, event.reason] += 1
         elif isinstance(event, LeaderMoved) and self._counts(event.topic):
             self.moves[event.cluster, self._label_of_known(event.topic)] += 1
 
-    def forget_deleted(self) -> None:
+    def forget_deleted(self, clusters: Iterable[Collection[str]]) -> None:
         """Forget the topics that a cluster has had, and that none has now.
+
+        ``clusters``: the names of each one's topics.
 
         A topic that no cluster has shown stays: the proxy may not be allowed to see it.
         """
-        deleted = {topic for topic in self._shown if not self.is_known(topic)}
-        self._shown = {topic for topic in self._labels if self.is_known(topic)}
+        known: set[str] = set()
+        for names in clusters:
+            known.update(topic for topic in self._labels if topic in names)
+        deleted, self._shown = self._shown - known, known
         if not deleted:
             return
         self._labels -= deleted

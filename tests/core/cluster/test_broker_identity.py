@@ -86,6 +86,25 @@ def test_who_answers_as_the_leader_is_it() -> None:
     assert [route.broker.is_self(node) for node in (1, 2, 3)] == [False, True, False]
 
 
+def test_a_node_that_a_former_topic_ruled_out_may_be_the_broker_again() -> None:
+    """The broker had not learnt yet that the topic was recreated, and leads nothing since: it was
+    polled past its own route, as a broker behind none, for as long as its connection lasted.
+    """
+    route, view = _route(), LeaderView("c")
+    route.broker.view = view
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 5), Led(1, 2, 5))), 1)
+    conclude(route.broker, {("t", 0): Leader(1, 5), ("t", 1): Leader(2, 5)}, _answer(6, 6))
+    assert route.broker.others == {1, 2}
+    # By what it is asked about it is ruled out on.
+    conclude(route.broker, {("t", 0): Leader(1, 5)}, _answer(75))
+    assert route.broker.others == {1, 2}
+    view.learn(TopicMetadata(3, "t", ZERO_ID, ()), 1)
+    view.learn(TopicMetadata(0, "t", ZERO_ID, (Led(0, 1, 0),)), 1)
+    conclude(route.broker, {("t", 0): Leader(1, 0)}, _answer(6))
+    assert route.broker.others == {1}
+    assert route.broker.node is None
+
+
 def test_who_refuses_is_another() -> None:
     route = _route()
     conclude(route.broker, _ASKED, _answer(NOT_LEADER, FENCED, UNKNOWN_EPOCH))

@@ -145,6 +145,11 @@ def conclude(
     ruled_out = {node for node in refused if now >= since[node] + patience}
     if broker.node in ruled_out:
         broker.node, broker.guessed, broker.others = None, False, frozenset()
+    forgotten = broker.view.topics.forgotten if broker.view is not None else 0
+    if forgotten != broker.forgotten:
+        # What ruled a node out may have been a former topic of the name.
+        broker.others &= nodes
+        broker.forgotten = forgotten
     broker.others |= ruled_out
     # Of the rest it was not asked, so nothing proves it any more.
     broker.former_others = (broker.former_others & nodes) - broker.others

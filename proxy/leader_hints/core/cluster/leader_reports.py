@@ -375,10 +375,12 @@ def _votes(sides: Sides, topic: TopicLeaders, source: Source, topics: KnownTopic
 
 
 def _most_lack(topic: TopicLeaders, partition: int, source: Source, topics: KnownTopics) -> bool:
-    """Whether two polls of more brokers contradict a partition than do not, with those of
-    ``source``: one that is cut off goes on to lack those that were added since, and one that was
-    stopped just then lacked them once.
+    """Whether two polls of more brokers contradict a partition than show it, with those of
+    ``source``.
+
+    One that is cut off goes on to lack those that were added since. One that has lacked it once has
+    no say: it may have been stopped just then, or be stopped again and again.
     """
-    contradicting = {one for one in topic.contradicted if topic.denies_again(one, partition)}
-    contradicting.add(source.poller)
-    return topics.outvote(topic, contradicting)
+    lacking = {one for one in topic.contradicted if topic.denies(one, partition)}
+    again = {one for one in lacking if topic.denies_again(one, partition)} | {source.poller}
+    return topics.brokers(again) > topics.brokers(topic.seen & topics.present - lacking - again)

@@ -24,9 +24,7 @@ from leader_hints.net.tls.certificates import TlsFiles
 from leader_hints.settings.sasl import SaslSettings
 from leader_hints.settings.tls import BrokerTlsSettings
 
-#: Seconds for one request in all, with a token that can be used meanwhile, and without one; and
-#: until the next request after a failure.
-_PATIENCE_WITH_TOKEN: Final = 2.0
+#: Seconds for one request in all, and until the next one after a failure.
 _PATIENCE: Final = 10.0
 _PAUSE: Final = 10.0
 #: Part of a token's life after which the next one is fetched, as Java's clients do.
@@ -91,7 +89,7 @@ class TokenEndpoint:
             return self._issued
 
     def _is_usable(self) -> bool:
-        """Whether the present token is valid, and no broker has refused it."""
+        """Whether the token is valid, and no broker has refused it."""
         return trio.current_time() < self._expires and self._renewed > -math.inf
 
     def refused(self, token: str) -> None:
@@ -108,9 +106,8 @@ class TokenEndpoint:
     async def _renew(self, now: float, used: list[str]) -> None:
         where = f"the token endpoint {self._settings.token_endpoint}"
         self._asked = now
-        patience = _PATIENCE_WITH_TOKEN if self._is_usable() else _PATIENCE
         try:
-            with trio.fail_after(patience):
+            with trio.fail_after(_PATIENCE):
                 secret, context = await trio.to_thread.run_sync(
                     self._read, abandon_on_cancel=True, limiter=self._threads()
                 )
@@ -120,7 +117,7 @@ class TokenEndpoint:
             if trio.current_time() >= now + life:
                 raise LoginError("its token had expired when it came")
         except trio.TooSlowError:
-            raise LoginError(f"{where} does not answer within {patience:g} s") from None
+            raise LoginError(f"{where} does not answer within {_PATIENCE:g} s") from None
         except (BrokerError, LoginError) as error:
             raise LoginError(f"{where}: {error}") from None
         except _BROKEN as error:

@@ -55,7 +55,6 @@ class TlsFiles:
         self.refused = ""
         self.hangs = False
         self.context = _context(settings)
-        self._roots = _roots(self.context)
         self.expires = _expires(settings.certificate)
 
     def changed(self) -> bool:
@@ -69,15 +68,10 @@ class TlsFiles:
         :raises ConfigurationError: it cannot be made; what was made before stays.
         """
         try:
-            context = _context(self._settings)
-            roots = _roots(context)
-            if self._roots and not roots:
-                # OpenSSL does not say that it could not read those of the system.
-                raise ConfigurationError("the system's certificate authorities cannot be read")
+            self.context = _context(self._settings)
         except ConfigurationError as error:
             self.refused = str(error)
             raise
-        self.context, self._roots = context, roots
         self.refused = ""
         self.expires = _expires(self._settings.certificate)
 
@@ -87,9 +81,13 @@ class TlsFiles:
         return tuple(map(_stamp, (settings.certificate, settings.key, settings.ca, password)))
 
 
-def _roots(context: ssl.SSLContext) -> int:
-    """How many authorities a new context has; those in a folder of hashed names are read later."""
-    return context.cert_store_stats()["x509_ca"]
+def _load_roots(context: ssl.SSLContext) -> None:
+    """Load the system's, of which OpenSSL does not say that it could not read them."""
+    context.load_default_certs()
+    # Those in a folder are read when they are needed.
+    folder = ssl.get_default_verify_paths().capath
+    if not context.cert_store_stats()["x509"] and not (folder and any(os.scandir(folder))):
+        raise ConfigurationError("the system's certificate authorities cannot be read; set ca")
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
@@ -119,7 +117,7 @@ def _context(settings: _Settings) -> ssl.SSLContext:
         # It looks at the host name, too.
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         if not settings.ca:
-            context.load_default_certs()
+            _load_roots(context)
     context.minimum_version = _VERSIONS[settings.minimum_version]
     # A renegotiation costs the server much and the client little, and TLS 1.3 has none.
     context.options |= ssl.OP_NO_RENEGOTIATION
