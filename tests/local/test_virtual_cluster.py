@@ -225,6 +225,12 @@ async def _wait(log: Log, name: str, count: int) -> list[dict[str, Any]]:
     return log.events(name)
 
 
+def _is_free(port: int) -> bool:
+    with contextlib.suppress(OSError), socket.create_server(("127.0.0.1", port)):
+        return True
+    return False
+
+
 @asynccontextmanager
 async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
     """A virtual cluster before the real brokers; its base port."""
@@ -748,6 +754,8 @@ async def test_a_broker_that_is_back_is_served_once_its_port_is_free(real: _Real
         real.stop(2)
         real.forget(2)
         await _wait(log, "broker_left", 1)
+        # The listener is closed a moment after that is reported.
+        await until_true(lambda: _is_free(base + 3))
         with socket.create_server(("127.0.0.1", base + 3)):
             real.start(2)
             await _wait(log, "broker_without_port", 1)
