@@ -177,11 +177,9 @@ class Store:
     def _put_done(self, ids: Iterable[str]) -> None:
         self._files.write(f"{self._out}/tables.json", json.dumps(sorted(ids)))
 
-    def _replace_all(self, tables: dict[str, DataFrame], days: list[date]) -> None:
+    def _replace_all(self, tables: Iterable[tuple[str, DataFrame]], days: list[date]) -> None:
         with ThreadPoolExecutor(_AT_ONCE) as pool:
-            written = [
-                pool.submit(self._replace, name, table, days) for name, table in tables.items()
-            ]
+            written = [pool.submit(self._replace, name, table, days) for name, table in tables]
             for one in written:
                 one.result()
 

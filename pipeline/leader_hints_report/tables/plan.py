@@ -3,7 +3,7 @@
 Tested in ``tests/pipeline/store/test_folder.py``.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
 from pyspark.sql import DataFrame
@@ -40,12 +40,13 @@ from leader_hints_report.tables.uses import client_uses, with_uses
 
 
 @contextmanager
-def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, DataFrame]]:
-    """Give the tables by name, from events with ``part`` and ``day``. ``other_runs``: what is there
-    of the table `journal_runs` of other days.
+def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[Iterator[tuple[str, DataFrame]]]:
+    """Give the tables with their names, from events with ``part`` and ``day``. ``other_runs``: what
+    is there of the table `journal_runs` of other days.
 
-    What several tables are made of is kept on the way, and let go at the end. :func:`typed` makes
-    them what is promised.
+    They come one after the other: what the later ones need is made between them, so the first can
+    be written beside that. What several tables are made of is kept on the way, and let go at the
+    end. :func:`typed` makes them what is promised.
     """
     kept: list[DataFrame] = []
 
@@ -53,41 +54,45 @@ def planned(events: DataFrame, other_runs: DataFrame) -> Iterator[dict[str, Data
         kept.append(frame.persist())
         return frame
 
-    def of_part(*parts: str) -> DataFrame:
-        return events.where(F.col("part").isin(*parts))
-
     try:
-        words_ = events.where(F.col("part") != OVER).transform(words).transform(keep)
-        encounters = of_part(ENCOUNTER, OPEN_PART)
-        epochs = of_part(MOVE).transform(sighted).transform(keep)
-        wrong = epochs.transform(wrong_clocks).transform(taken)
-        seen = epochs.transform(leader_moves, wrong).transform(keep)
-        later = encounters.transform(learned_later, words_).transform(taken)
-        encounters = encounters.transform(completed, later).transform(on_true_days, wrong)
-        skew = seen.transform(clock_skew, encounters).transform(keep)
-        right = skew.transform(corrections).transform(taken)
-        moves = seen.transform(corrected, right).transform(named).transform(keep)
-        uses = of_part(REST).transform(client_uses)
-        errors = encounters.transform(with_uses, uses).transform(errors_in_order, right)
-        errors = errors.transform(keep)
-        episodes = errors.transform(recoveries)
-        yield {
-            "recoveries": episodes,
-            "leader_moves": moves,
-            "latencies": of_part(LATENCY).transform(latencies, words_.transform(repeated)),
-            "clock_skew": skew,
-            "broker_hours": moves.transform(broker_hours, errors),
-            "rack_reads": of_part(READ).transform(rack_reads),
-            "journal_runs": words_.transform(journal_runs, of_part(REST), other_runs),
-            "incidents": moves.transform(incidents, episodes),
-            "hint_effectiveness": episodes.transform(hint_effectiveness),
-            "hint_misses": episodes.transform(hint_misses),
-            "clients_without_hints": episodes.transform(clients_without_hints),
-            "asked_versions": of_part(REST).transform(asked_versions),
-        }
+        yield _tables(events, other_runs, keep)
     finally:
         for frame in kept:
             frame.unpersist()
+
+
+def _tables(
+    events: DataFrame, other_runs: DataFrame, keep: Callable[[DataFrame], DataFrame]
+) -> Iterator[tuple[str, DataFrame]]:
+    def of_part(*parts: str) -> DataFrame:
+        return events.where(F.col("part").isin(*parts))
+
+    words_ = events.where(F.col("part") != OVER).transform(words).transform(keep)
+    yield "latencies", of_part(LATENCY).transform(latencies, words_.transform(repeated))
+    yield "journal_runs", words_.transform(journal_runs, of_part(REST), other_runs)
+    yield "rack_reads", of_part(READ).transform(rack_reads)
+    yield "asked_versions", of_part(REST).transform(asked_versions)
+    encounters = of_part(ENCOUNTER, OPEN_PART)
+    epochs = of_part(MOVE).transform(sighted).transform(keep)
+    wrong = epochs.transform(wrong_clocks).transform(taken)
+    seen = epochs.transform(leader_moves, wrong).transform(keep)
+    later = encounters.transform(learned_later, words_).transform(taken)
+    encounters = encounters.transform(completed, later).transform(on_true_days, wrong)
+    skew = seen.transform(clock_skew, encounters).transform(keep)
+    right = skew.transform(corrections).transform(taken)
+    moves = seen.transform(corrected, right).transform(named).transform(keep)
+    uses = of_part(REST).transform(client_uses)
+    errors = encounters.transform(with_uses, uses).transform(errors_in_order, right)
+    errors = errors.transform(keep)
+    episodes = errors.transform(recoveries)
+    yield "recoveries", episodes
+    yield "leader_moves", moves
+    yield "clock_skew", skew
+    yield "broker_hours", moves.transform(broker_hours, errors)
+    yield "incidents", moves.transform(incidents, episodes)
+    yield "hint_effectiveness", episodes.transform(hint_effectiveness)
+    yield "hint_misses", episodes.transform(hint_misses)
+    yield "clients_without_hints", episodes.transform(clients_without_hints)
 
 
 def typed(name: str, table: DataFrame) -> DataFrame:

@@ -9,6 +9,7 @@ import duckdb
 import pytest
 from pyspark.sql import DataFrame, SparkSession
 
+from leader_hints_report.journal import plain_lines
 from leader_hints_report.journal.events import STORED
 from leader_hints_report.journal.files import File, Files
 from leader_hints_report.journal.format import COLUMNS, REQUIRED
@@ -192,6 +193,21 @@ def test_bytes_that_are_no_text_of_lines_do_not_matter(
         (tmp_path / f"{number}.jsonl").write_bytes(text)
     files = Files(spark).found(str(tmp_path))
     assert _rows(spark, files, tmp_path / "out") == _by_spark(spark, files)
+
+
+def test_odd_lines_are_judged_beside_the_portions_that_follow(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of twelve portions has some, and one has bytes that are no text."""
+    monkeypatch.setattr(plain_lines, "_AT_ONCE", 1)
+    line = json.dumps(_EVENTS[7], separators=(",", ":"))
+    for number in range(12):
+        odd = "nonsense" if number % 2 else json.dumps(_EVENTS[4])
+        (tmp_path / f"{number:02}.jsonl").write_text(f"{line}\n{odd} {number}\n")
+    (tmp_path / "06.jsonl").write_bytes(f"{line}\n".encode() + b"\xff\n")
+    files = Files(spark).found(str(tmp_path))
+    assert _rows(spark, files, tmp_path / "out") == _by_spark(spark, files)
+    assert not [*tmp_path.glob("out/events/*/part=odd")]
 
 
 @pytest.mark.parametrize("name", ["a b.jsonl", "a*.jsonl", "a[b].jsonl", "ä.jsonl", "a%20.jsonl"])
