@@ -8,6 +8,7 @@ from leader_hints.core.route import Route
 from leader_hints.core.versions.asked_versions import Origin
 from leader_hints.observe.clients import document
 from tests.harness.lines import most_lines
+from tests.observe.watching import many_routes
 
 
 def test_each_client_of_each_route_is_there_with_what_it_asked() -> None:
@@ -60,12 +61,7 @@ def test_it_is_made_piece_by_piece() -> None:
 
 def test_routes_with_many_cells_are_looked_through_in_a_short_step() -> None:
     """With 1000 routes of which each had 344 cells it took 76 ms."""
-    routes = [Route(f"r{number}", Mode.ON) for number in range(300)]
-    for route in routes:
-        for key in range(40):
-            for version in range(3):
-                route.traffic.cell(key, version, version).responses = 2
-    assert most_lines(document(routes)) < 10_000
+    assert most_lines(document(many_routes())) < 10_000
 
 
 def test_without_clients_it_has_none() -> None:

@@ -9,7 +9,7 @@ from leader_hints.observe.counts import Counts
 from leader_hints.observe.summary import Summary
 from leader_hints.wire.steps import at_once
 from tests.harness.lines import most_lines
-from tests.observe.watching import ANSWERED, MOVED, ROSE, watched
+from tests.observe.watching import ANSWERED, MOVED, ROSE, many_routes, watched
 
 
 def test_it_has_what_was_added_since_the_last() -> None:
@@ -77,11 +77,7 @@ def test_there_is_none_of_a_minute_in_which_nothing_happened() -> None:
 
 def test_many_routes_are_summed_up_in_short_steps() -> None:
     """With 1000 routes of which each had 344 cells, all versions that there are, it took 24 ms."""
-    routes = [Route(f"r{number}", Mode.ON) for number in range(300)]
-    for route in routes:
-        for key in range(40):
-            for version in range(3):
-                route.traffic.cell(key, version, version).requests = 2
+    routes = many_routes()
     summary = Summary(watched(routes))
     assert most_lines(summary.take()) < 10_000
     for route in routes:

@@ -56,3 +56,14 @@ def cluster(name: str, partitions: int, age: float) -> KnownCluster:
     led = tuple(Led(partition, 1, 1) for partition in range(partitions))
     view.learn(TopicMetadata(0, "t", ZERO_ID, led), 1)
     return KnownCluster(view, age)
+
+
+def many_routes() -> list[Route]:
+    """Three hundred, whose clients have asked most versions that there are."""
+    routes = [Route(f"r{number}", Mode.ON) for number in range(300)]
+    for route in routes:
+        for key in range(40):
+            for version in range(3):
+                cell = route.traffic.cell(key, version, version)
+                cell.requests = cell.responses = 2
+    return routes
