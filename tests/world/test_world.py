@@ -274,6 +274,28 @@ def test_what_a_stopped_broker_lacked_takes_no_added_partition_away() -> None:
     assert {*known} == {Leader(1, 0)}
 
 
+def test_a_broker_that_restarts_again_and_again_keeps_no_partition_that_is_gone() -> None:
+    """It is polled once in each of its lives, so it never lacks what is gone at two polls."""
+    clients = (("java", PRODUCE), ("java", FETCH))
+    of = replace(_without_ids("2.6", 3, clients), fronted=(1, 2), sidecars=False, hidden=())
+    recreated = Happening(4.1, "recreate", 0, 1)
+    restarts = [Happening(at, "restart", 1, 2, 6.0) for at in range(10, int(AWAKE), 10)]
+    world = World(0, of, [recreated, *restarts], proxied=True)
+    known: list[int] = []
+    for at in range(30, int(AWAKE)):
+        world.schedule.at(
+            at,
+            lambda: known.extend(
+                partition
+                for partition in range(3)
+                for _, leader, _ in world.proxies[0].leaders(BUSY, partition)
+                if leader is not None
+            ),
+        )
+    world.run()
+    assert {*known} == {0}
+
+
 def test_no_request_that_a_broker_refuses_costs_the_proxy_its_own_connection() -> None:
     of = replace(
         profile(0),
