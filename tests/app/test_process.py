@@ -8,7 +8,7 @@ import signal
 import socket
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from trio.testing import MockClock
 from leader_hints import app
 from leader_hints.address import Address
 from leader_hints.apis.keys import ApiKey
-from leader_hints.app import admin_view, fixed_routes, joining, periodic
+from leader_hints.app import admin_view, fixed_routes, joining, periodic, process
 from leader_hints.app.parts import Parts
 from leader_hints.core.link.held import Held
 from leader_hints.core.link.link_state import LinkState
@@ -903,6 +903,52 @@ async def test_a_route_that_comes_later_does_what_the_settings_say_by_then(log: 
     assert [*view.switching_all(Mode.OFF)] == [None]
     joined = parts.settings.routes[0].model_copy(update={"name": "joined"})
     assert parts.table.add(joined).mode is Mode.OFF
+
+
+def _succeeding(folder: Path, read: Callable[[], object]) -> process._Process:
+    """A process of two routes that takes over; its settings say "observe" by now."""
+    upstream = Address("127.0.0.1", 9092)
+    routes = ((Address("127.0.0.1", 20_000 + number), upstream) for number in range(2))
+    settings = _settings(*routes, switch_file=str(folder / "switch.json"))
+
+    def again() -> Settings:
+        read()
+        return settings.model_copy(update={"hints": "observe"})
+
+    return process._Process(settings, fixed_routes.FixedRoutes(settings.routes), "", again)
+
+
+def _modes(succeeding: process._Process) -> list[Mode]:
+    return [*succeeding._admin.modes().values()]
+
+
+async def test_sighup_during_a_takeover_undoes_no_switch_of_the_process_before(
+    log: _Log, tmp_path: Path
+) -> None:
+    """Two readings at a time: the first counted for nothing, and the second as a change."""
+    gate = threading.Event()
+    succeeding = _succeeding(tmp_path, gate.wait)
+    async with trio.open_nursery() as nursery, trio.open_nursery() as catching_up:
+        catching_up.start_soon(succeeding._catch_up, nursery, {"r0": "off"})
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(succeeding.read_settings_again)
+        await trio.testing.wait_all_tasks_blocked()
+        gate.set()
+    assert _modes(succeeding) == [Mode.OFF, Mode.OBSERVE]
+    assert [one["keys"] for one in log.events("settings_reloaded")] == [["hints"], []]
+
+
+async def test_settings_that_are_read_slowly_in_a_takeover_count_later(
+    log: _Log, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(process, "_TO_READ_AGAIN", 0.0)
+    gate = threading.Event()
+    succeeding = _succeeding(tmp_path, gate.wait)
+    async with trio.open_nursery() as nursery:
+        await succeeding._catch_up(nursery, None)
+        assert _modes(succeeding) == [Mode.ON, Mode.ON]
+        gate.set()
+    assert _modes(succeeding) == [Mode.OBSERVE, Mode.OBSERVE]
 
 
 async def test_a_minute_is_summed_up_and_a_quiet_one_is_not(

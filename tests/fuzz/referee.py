@@ -64,13 +64,15 @@ _OFFERED: Mapping[tuple[int, int], Collection[int]] = {
 _OFFERED_SYNTHETIC: Mapping[tuple[int, int], Collection[int]] = {
     **_OFFERED,
     (F, 11): (12, 16),
-    **{(M, takes): (12,) for takes in (9, 10, 11)},
+    (M, 9): (10,),
+    **{(M, takes): (12,) for takes in (10, 11)},
 }
 #: From here on the responses of ApiVersions are the same.
 _FLEXIBLE_VERSIONS = 3
 #: Kinds of links on which no byte changes.
 _UNTOUCHED = {"3.7", "observe", "off"}
-_UNKNOWN_TOPIC_ID = (100).to_bytes(2)
+_UNKNOWN_TOPIC, _UNKNOWN_TOPIC_ID = (3).to_bytes(2), (100).to_bytes(2)
+_TOPICS_OPERATIONS = "include_topic_authorized_operations"
 #: Errors that hints answer: NOT_LEADER_OR_FOLLOWER, FENCED_LEADER_EPOCH.
 _FAILED = {(6).to_bytes(2), (74).to_bytes(2)}
 #: The tag of each field of KIP-951, and the version from which on clients know it.
@@ -201,26 +203,26 @@ def _covers(part: Any, whole: Any) -> bool:
 
 
 def _same_metadata(asked: Values, sent: Values, names: Mapping[bytes, str], *, by_id: bool) -> bool:
-    """Whether the same topics are asked for, by name. ``by_id``: a name may be missing."""
+    """Whether the same topics are asked for, by name. ``by_id``: an id counts, if there is one, and
+    then no topic is to be created."""
     if (asked["topics"] is None) != (sent["topics"] is None):
         return False
-    named = []
+    named, creates = [], asked["allow_auto_topic_creation"]
     for topic in asked["topics"] or ():
         name = topic["name"]
-        if name is None:
-            if not by_id:
-                return False
+        if name is None and not by_id:
+            return False
+        if name is None or (by_id and any(topic["topic_id"])):
             name = names.get(topic["topic_id"], "").encode() or None
+            creates = b"\0"
         named.append(name)
     cluster = "include_cluster_authorized_operations"
     return (
         [topic["name"] for topic in sent["topics"] or ()] == [n for n in named if n is not None]
         and not any(any(topic.get("topic_id", b"")) for topic in sent["topics"] or ())
         and sent.get(cluster, b"\0") == (asked.get(cluster, b"\0") if cluster in sent else b"\0")
-        and all(
-            sent[flag] == asked[flag]
-            for flag in ("allow_auto_topic_creation", "include_topic_authorized_operations")
-        )
+        and sent["allow_auto_topic_creation"] == creates
+        and sent[_TOPICS_OPERATIONS] == asked[_TOPICS_OPERATIONS]
     )
 
 
@@ -516,12 +518,16 @@ def _described(values: Values, got: Values, names: Mapping[bytes, str]) -> bool:
     cluster = (values["cluster_id"] or b"").decode(errors="replace")
     for topic, other in zip(topics, raised, strict=False):
         allowed = {topic.get("topic_id", bytes(16))}
-        if topic["error_code"] == bytes(2) and topic["name"] is not None:
+        if topic["name"] is not None:
             name = topic["name"].decode(errors="replace")
-            allowed = {
-                synthetic_id(cluster, name),
-                *(i for i, known in names.items() if known == name),
-            }
+            ids = {synthetic_id(cluster, name), *(i for i, known in names.items() if known == name)}
+            if topic["error_code"] == bytes(2):
+                allowed = ids
+            elif other["name"] is None:
+                # It was asked for by its id.
+                allowed, error = ids, topic["error_code"]
+                error = _UNKNOWN_TOPIC_ID if error == _UNKNOWN_TOPIC else error
+                topic = {**topic, "name": None, "error_code": error}
         if other["topic_id"] not in allowed or {**topic, "topic_id": 0} != {**other, "topic_id": 0}:
             return False
     for unknown in raised[len(topics) :]:

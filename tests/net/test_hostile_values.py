@@ -3,6 +3,7 @@
 Each table has values for one kind of call that configuration, files or peers feed.
 """
 
+import errno
 import os
 import ssl
 import time
@@ -121,6 +122,25 @@ async def test_roots_of_the_system_that_cannot_be_read_once_are_kept(
     expected: list[Event] = [CertificatesReloaded(route="r", group="upstream_tls")]
     assert await security.reload() == expected
     assert await security.reload() == []
+
+
+def _refuses(folder: str) -> None:
+    raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), folder)
+
+
+@pytest.mark.parametrize("how", ["two folders", "not listed"])
+def test_roots_in_any_folders_that_openssl_takes_are_enough(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    for name in ("empty", "roots"):
+        (tmp_path / name).mkdir()
+    trustme.CA().cert_pem.write_to_path(tmp_path / "roots" / "0123abcd.0")
+    monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("SSL_CERT_DIR", f"{tmp_path}/empty:{tmp_path}/roots")
+    if how == "not listed":
+        # Root may list all.
+        monkeypatch.setattr(os, "scandir", _refuses)
+    assert TlsFiles(BrokerTlsSettings(enabled=True)).refused == ""
 
 
 async def test_files_that_hang_keep_no_others_from_being_read(

@@ -17,7 +17,7 @@ from tests.recordings import clients, exchanges, load
 _CLIENTS = ("confluent-kafka", "java-3.5.2", "java-3.9.1", "kafka-python")
 _KIP: Mapping[int, int] = {P: 10, F: 16}
 _WITH_IDS: Mapping[str, Mapping[int, int]] = {
-    "2.6+": {**_KIP, M: 12},
+    "2.6+": {**_KIP, M: 10},
     "2.8+": {**_KIP, M: 12},
     "3.6+": _KIP,
 }

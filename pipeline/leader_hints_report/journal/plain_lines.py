@@ -7,7 +7,7 @@ Tested in ``tests/pipeline/journal/test_plain_lines.py``.
 """
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -65,20 +65,14 @@ def local(path: str) -> str | None:
     return found[1] if found else None
 
 
-def store(
-    sizes: Mapping[str, int],
-    folder: str,
-    cores: int,
-    on_odd: Callable[[list[str]], None] = lambda files: None,
-) -> list[str]:
+def store(sizes: Mapping[str, int], folder: str, cores: int) -> list[str]:
     """Write the rows of local files to ``folder``, by part and day; return the files that are there
     and cannot be read so, of which nothing is written.
 
     ``sizes``: of the files, in bytes. Lines that are not plain become rows of :data:`ODD_PART` with
-    their ``source``; ``on_odd`` gets the new files of these, between two portions.
+    their ``source``.
     """
     left: list[str] = []
-    odd: set[Path] = set()
     Path(folder).mkdir(parents=True, exist_ok=True)
     with duckdb.connect(config=_CONFIG | {"threads": cores}) as database:
         database.execute(f"SET partitioned_write_flush_threshold = {_ROW_GROUP}")
@@ -90,10 +84,6 @@ def store(
                 rest = sorted({*files} - {*bad})
                 done = bad and rest and _copied(database, rest, folder, name)
                 left += bad if done else files
-            new = {*Path(folder).glob(f"part={ODD_PART}/*/*")} - odd
-            odd |= new
-            if new:
-                on_odd(sorted(map(str, new)))
     return [file for file in left if Path(file).exists()]
 
 
@@ -130,13 +120,13 @@ def _copied(
             )
         ) TO {_literal(folder)} (
             FORMAT parquet, COMPRESSION zstd, PARTITION_BY (part, day), APPEND,
-            FILENAME_PATTERN 'plain-{name}-{{uuid}}'
+            FILENAME_PATTERN 'part-{name}-{{uuid}}'
         )
         """
     try:
         database.execute(rows)
     except duckdb.Error:
-        for torn in Path(folder).glob(f"*/*/plain-{name}-*"):
+        for torn in Path(folder).glob(f"*/*/part-{name}-*"):
             torn.unlink()
         return False
     return True

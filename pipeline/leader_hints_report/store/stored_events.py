@@ -7,12 +7,10 @@ import hashlib
 import json
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from datetime import date, timedelta
 from typing import Final
 
-from pyspark import inheritable_thread_target
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
@@ -58,44 +56,21 @@ class StoredEvents:
     def take_files(self, batch: Batch, files: list[File]) -> None:
         """Write the lines of files as the rows of a batch, as :meth:`take` does.
 
-        On one machine DuckDB reads those of local files; Spark reads what it leaves: the first odd
-        lines beside that, since a session's first job waits for itself most of its time.
+        On one machine DuckDB reads those of local files; Spark reads what it leaves.
         """
         folder = self._folder(batch)
         self._files.remove(folder)
-        beside: list[Future[None]] = []
-        later: list[str] = []
-
-        def judge(odd: list[str]) -> None:
-            rows = self._session.read.schema(STORED).parquet(*odd)
-            self._append(read_odd(rows), folder)
-
-        with ThreadPoolExecutor(1) as spark:
-
-            def on_odd(new: list[str]) -> None:
-                if beside:
-                    later.extend(new)
-                else:
-                    # With the name of the step.
-                    target = inheritable_thread_target(self._session)(judge)
-                    beside.append(spark.submit(target, new))
-
-            left = self._store_plain(files, folder, on_odd)
-        for first in beside:
-            first.result()
-        if later:
-            judge(later)
-        if left:
-            self._append(read_files(self._session, left), folder)
-        self._files.remove(f"{folder}/part={ODD_PART}")
+        left = self._store_plain(files, folder)
+        rows = [read_files(self._session, left)] if left else []
+        odd = f"{folder}/part={ODD_PART}"
+        if self._files.exists(odd):
+            rows.append(read_odd(self._session.read.schema(STORED).parquet(odd)))
+        for some in rows:
+            some.write.mode("append").partitionBy("part", "day").parquet(folder)
+        self._files.remove(odd)
         self._have_counted(batch)
 
-    def _append(self, rows: DataFrame, folder: str) -> None:
-        rows.write.mode("append").partitionBy("part", "day").parquet(folder)
-
-    def _store_plain(
-        self, files: list[File], folder: str, on_odd: Callable[[list[str]], None]
-    ) -> list[File]:
+    def _store_plain(self, files: list[File], folder: str) -> list[File]:
         """Have DuckDB write what it can; return the files that are left."""
         context = self._session.sparkContext
         to = local(folder)
@@ -108,7 +83,7 @@ class StoredEvents:
         }
         if not plain:
             return files
-        done = plain.keys() - {*store_plain(plain, to, context.defaultParallelism, on_odd)}
+        done = plain.keys() - {*store_plain(plain, to, context.defaultParallelism)}
         return [file for file in files if local(file.path) not in done]
 
     def _folder(self, batch: Batch) -> str:

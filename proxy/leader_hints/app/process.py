@@ -54,7 +54,7 @@ _CLIENTS_AT_THE_END = 1_000
 #: Seconds for the kill switch's file to be written at the end; and while a new process waits for
 #: this one, when new connections wait too.
 _TO_KEEP, _TO_HAND_OVER = 5.0, 1.0
-#: Seconds for the settings to be read again in a takeover: new connections wait.
+#: Seconds for which new connections wait for the settings to be read again in a takeover.
 _TO_READ_AGAIN = 1.0
 
 
@@ -194,7 +194,8 @@ class _Process:
         )
         self._reload = SettingsReload(settings, again, self._apply, self._parts.observers.emit)
         self._takeover = self._make_takeover()
-        self._catches_up = False
+        self._caught_up = trio.Event()
+        self._caught_up.set()
         replaced = None if self._takeover is None else self._takeover.replaced
         self.replacement = Replacement(replaced, self._parts.observers.emit)
         if self._takeover is not None:
@@ -226,7 +227,7 @@ class _Process:
         if self._takeover is not None:
             switched = await self._takeover.replace(self._addresses())
             if takes_over:
-                await self._catch_up(switched)
+                await self._catch_up(nursery, switched)
                 await self._serve_admin(nursery)
         await self._source.listen(nursery)
         self._admin.listening = True
@@ -254,23 +255,34 @@ class _Process:
 
     async def read_settings_again(self) -> None:
         """Read the settings once more, and put in force what is safe."""
+        # Which routes the process before this one had switched comes first.
+        await self._caught_up.wait()
+        await self._read_settings()
+
+    async def _read_settings(self) -> None:
         try:
             await self._reload.run()
         except Exception as error:  # A defect here must not end the process.
             self._parts.observers.task_failed("settings", error)
 
-    async def _catch_up(self, switched: Mapping[str, str] | None) -> None:
-        """Do about hints what the process before this one does by now.
+    async def _catch_up(self, nursery: trio.Nursery, switched: Mapping[str, str] | None) -> None:
+        """Do about hints what the process before this one did last.
 
         It may have been switched, and have read settings that are newer than what was read here.
         ``switched``: see :meth:`leader_hints.app.admin_view.AdminView.restore_again`.
         """
-        self._catches_up = True
-        # Clients wait, and a disk may hang.
+        self._caught_up, read = trio.Event(), trio.Event()
+
+        async def read_again() -> None:
+            await self._read_settings()
+            read.set()
+
+        nursery.start_soon(read_again)
+        # Clients wait, and a disk may hang: then they count when they come, as at SIGHUP.
         with trio.move_on_after(_TO_READ_AGAIN):
-            await self.read_settings_again()
-        self._catches_up = False
+            await read.wait()
         await self._admin.restore_again(switched)
+        self._caught_up.set()
 
     async def _apply(self, settings: Settings) -> None:
         """Put settings in force of which only such differ as a process may change."""
@@ -280,11 +292,11 @@ class _Process:
             configure_logs(log.least, log.format)
             self._parts.log.configure(log.by_subsystem, log.moves_per_second)
         if settings.hints != before.hints:
-            if self._catches_up:
-                # Which routes are switched to something else is still to be learnt.
-                self._parts.table.mode = Mode(settings.hints)
-            else:
+            if self._caught_up.is_set():
                 await TimeSlices().take(self._admin.switching_all(Mode(settings.hints)))
+            else:
+                # Which routes are switched to something else is still to come.
+                self._parts.table.mode = Mode(settings.hints)
 
     def _starting(self) -> Starting:
         """Return with which settings the process begins."""

@@ -195,7 +195,7 @@ def test_bytes_that_are_no_text_of_lines_do_not_matter(
     assert _rows(spark, files, tmp_path / "out") == _by_spark(spark, files)
 
 
-def test_odd_lines_are_judged_beside_the_portions_that_follow(
+def test_each_portion_may_have_odd_lines(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each of twelve portions has some, and one has bytes that are no text."""

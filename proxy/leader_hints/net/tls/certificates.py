@@ -84,10 +84,22 @@ class TlsFiles:
 def _load_roots(context: ssl.SSLContext) -> None:
     """Load the system's, of which OpenSSL does not say that it could not read them."""
     context.load_default_certs()
-    # Those in a folder are read when they are needed.
-    folder = ssl.get_default_verify_paths().capath
-    if not context.cert_store_stats()["x509"] and not (folder and any(os.scandir(folder))):
+    # Those in folders are read when they are needed.
+    paths = ssl.get_default_verify_paths()
+    folders = os.environ.get(paths.openssl_capath_env, paths.openssl_capath).split(os.pathsep)
+    if not context.cert_store_stats()["x509"] and not any(map(_may_have_files, folders)):
         raise ConfigurationError("the system's certificate authorities cannot be read; set ca")
+
+
+def _may_have_files(folder: str) -> bool:
+    try:
+        with os.scandir(folder) as files:
+            return any(files)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    except OSError:
+        # OpenSSL knows the names of those that it needs.
+        return True
 
 
 def _stamp(path: str) -> tuple[int, int, int] | None:
