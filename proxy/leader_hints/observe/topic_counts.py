@@ -58,9 +58,7 @@ class TopicCounts:
 
         A topic that no cluster has shown stays: the proxy may not be allowed to see it.
         """
-        known: set[str] = set()
-        for names in clusters:
-            known.update(topic for topic in self._labels if topic in names)
+        known = {topic for names in clusters for topic in self._labels if topic in names}
         deleted, self._shown = self._shown - known, known
         if not deleted:
             return

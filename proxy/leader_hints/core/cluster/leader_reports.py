@@ -4,8 +4,8 @@ Only a report with a higher epoch moves a partition. One with the same leader an
 Where a broker reports a lower epoch of a topic without an id, or another leader at the same epoch
 of any topic, the partition is in doubt (:mod:`leader_hints.core.cluster.doubts`), and no hint is
 given of it. Such a report is adopted once the leaders themselves confirm it, or two polls of one
-broker that most others do not contradict. A partition that two polls of a broker lack, and polls of
-most others contradict, is forgotten: the recreated topic has fewer.
+broker that most others do not contradict. A partition that two polls of most brokers lack is
+forgotten: the recreated topic has fewer.
 
 A broker that is cut off repeats what is over, and it may be what a former topic was. So what a
 broker repeats of a topic without an id is no news.

@@ -72,21 +72,19 @@ class TokenEndpoint:
 
         :raises LoginError: there is no token; the text says why.
         """
-        if self._lock.locked() and self._is_usable():
-            # Another connection asks for the next one, and may have to wait for that.
-            used.append(self._issued)
-            return self._issued
-        async with self._lock:
-            now = trio.current_time()
-            if now >= self._renewed and now >= self._asked_again:
-                try:
-                    await self._renew(now, used)
-                except (ConfigurationError, LoginError) as error:
-                    self._failure, self._asked_again = str(error), trio.current_time() + _PAUSE
-            if trio.current_time() >= self._expires:
-                raise LoginError(self._failure)
-            used.append(self._issued)
-            return self._issued
+        # Another connection that asks for the next one may have to wait for that.
+        if not (self._lock.locked() and self._is_usable()):
+            async with self._lock:
+                now = trio.current_time()
+                if now >= self._renewed and now >= self._asked_again:
+                    try:
+                        await self._renew(now, used)
+                    except (ConfigurationError, LoginError) as error:
+                        self._failure, self._asked_again = str(error), trio.current_time() + _PAUSE
+                if trio.current_time() >= self._expires:
+                    raise LoginError(self._failure)
+        used.append(self._issued)
+        return self._issued
 
     def _is_usable(self) -> bool:
         """Whether the token is valid, and no broker has refused it."""
