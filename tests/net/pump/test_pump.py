@@ -2,6 +2,7 @@
 
 import gc
 import random
+import socket
 
 import pytest
 import trio
@@ -24,6 +25,7 @@ from tests.net.rig import (
     open_descriptors,
     opened,
     received,
+    reset,
 )
 from tests.net.serving import until_true
 
@@ -48,6 +50,41 @@ async def test_links_that_have_gone_are_forgotten_without_the_garbage_collector(
                 rig.spin()
             rig.sweep(0)
             assert [type(event) for event in rig.events] == [HintGiven] * 20
+            assert _links_in_memory() == before
+    finally:
+        gc.enable()
+
+
+@pytest.mark.parametrize("last_words", ["a hint", "what was kept back"])
+async def test_links_whose_last_send_fails_are_forgotten_without_the_garbage_collector(
+    last_words: str,
+) -> None:
+    # An error keeps the frames that it came through, and so the response that was to be sent.
+    gc.collect()
+    before = _links_in_memory()
+    gc.disable()
+    try:
+        with opened(Rig()) as rig:
+            for epoch in range(4, 24):
+                route = moving_route()
+                ends = rig.link(route, tcp=True)
+                for asked in (1, 2):
+                    rig.send(ends.client, messages.produce_request(10, asked))
+                answer = messages.produce_response(1, {0: NOT_LEADER})
+                if last_words == "a hint":
+                    rig.send(ends.broker, answer)
+                    assert rig.hold_queue.held == 1
+                    reset(ends.client)
+                    learn(route, leader=2, epoch=epoch)
+                    rig.hold_timer.review()
+                else:
+                    rig.send(ends.broker, messages.produce_response(1, {0: 0}) + answer[:3])
+                    ends.broker.shutdown(socket.SHUT_WR)
+                    reset(ends.client)
+                rig.spin()
+                ends.close()
+            rig.sweep(0)
+            assert rig.complaints == []
             assert _links_in_memory() == before
     finally:
         gc.enable()

@@ -60,7 +60,8 @@ class SendQueues:
         except (BlockingIOError, InterruptedError):
             sent = 0
         except OSError as error:
-            return error
+            # With its frames it would keep those of the callers, and be kept by them.
+            return error.with_traceback(None)
         if sent == size:
             side.peer.flow.flushed()
         else:
@@ -100,7 +101,7 @@ class SendQueues:
             return None
         except OSError as error:
             self._pipes.give_back(pipe)
-            return error
+            return error.with_traceback(None)
         self._pipes.give_back(pipe)
         return None
 
