@@ -43,6 +43,7 @@ class _Told:
     def __init__(self, route: Route) -> None:
         self.route = route
         self.opened_with: list[dict[int, int]] = []
+        self.answers = 0
         self.behind: list[BrokerPoller] = []
         self.reasons: list[str] = []
         self.identities: list[int | None] = []
@@ -54,6 +55,9 @@ class _Told:
 
     def opened(self, poller: BrokerPoller, maxima: dict[int, int]) -> None:
         self.opened_with.append(maxima)
+
+    def answered(self, poller: BrokerPoller) -> None:
+        self.answers += 1
 
     def hints_behind(self, poller: BrokerPoller) -> None:
         self.behind.append(poller)

@@ -1725,6 +1725,33 @@ async def test_the_plan_of_an_old_broker_with_sasl_is_reported_once(
         assert scene.refresher.upstream(scene.route).answers
 
 
+@pytest.mark.parametrize("refuses", ["hangs", "wants_sasl"])
+async def test_a_broker_that_tells_no_more_than_its_versions_does_not_answer(
+    autojump_clock: MockClock, refuses: str
+) -> None:
+    """As one that refuses the proxy's password. It was reported ready, and lost, at each try."""
+
+    def refusing(scene: _Scene) -> None:
+        broker = scene.brokers[1]
+        broker.gate, broker.wants_sasl = trio.Event(), refuses == "wants_sasl"
+
+    async with _scene(1, before=refusing) as scene:
+        assert scene.refresher.all_met.is_set()
+        for _ in range(600):
+            await trio.sleep(1)
+            assert not scene.refresher.upstream(scene.route).answers
+        assert len(scene.told(RoutePlan)) == 1
+        assert scene.told(SubscriptionReady) == []
+        assert len(scene.told(SubscriptionLost)) == 1
+
+        scene.brokers[1].gate.set()
+        scene.brokers[1].wants_sasl = False
+        await trio.sleep(10)
+        assert scene.refresher.upstream(scene.route).answers
+        assert [told.broker for told in scene.told(SubscriptionReady)].count("up-1:1") == 1
+        assert len(scene.told(RoutePlan)) == 1
+
+
 async def test_a_lost_broker_has_its_plan_forgotten_and_is_reported_once(
     autojump_clock: MockClock,
 ) -> None:

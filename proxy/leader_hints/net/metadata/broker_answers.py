@@ -103,6 +103,8 @@ class BrokerAnswers:
         )
         #: By route: which node its broker was proved to be last, and of which cluster.
         self._proved: dict[str, tuple[str, int]] = {}
+        #: By route: the plan that was reported last, where its broker has answered nothing since.
+        self._unanswered: dict[str, RoutePlan] = {}
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: What is left of large ones, and of clusters that no route is of any more.
@@ -126,15 +128,20 @@ class BrokerAnswers:
         )
         route.broker.plan = plan_for(maxima)
         route.broker.reachable = poller.connected
-        self._emit(
-            RoutePlan(
-                route=route.name,
-                native=route.broker.plan.native,
-                raised={
-                    api_name(row.key): [row.takes, row.offered] for row in route.broker.plan.rows
-                },
-            )
+        plan = RoutePlan(
+            route=route.name,
+            native=route.broker.plan.native,
+            raised={api_name(row.key): [row.takes, row.offered] for row in route.broker.plan.rows},
         )
+        if self._unanswered.get(route.name) != plan:
+            self._unanswered[route.name] = plan
+            self._emit(plan)
+
+    def answered(self, poller: BrokerPoller) -> None:
+        """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
+        self.upstreams.answered(poller)
+        if poller.route is not None:
+            self._unanswered.pop(poller.route.name, None)
 
     def hints_behind(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""

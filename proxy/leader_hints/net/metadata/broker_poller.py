@@ -81,7 +81,11 @@ class Listener(Protocol):
         """Wait until the poller may begin to connect, or act upon the end of its connection."""
 
     def opened(self, poller: "BrokerPoller", maxima: dict[int, int]) -> None:
-        """The broker answers, and takes these versions (maximum by API key)."""
+        """The broker takes these versions (maximum by API key), which it tells anybody."""
+
+    def answered(self, poller: "BrokerPoller") -> None:
+        """It answers what it does not tell anybody. Said once of each connection that was opened
+        with ``connected``."""
 
     def hints_behind(self, poller: "BrokerPoller") -> None:
         """It is not a broker that gives the hints, but another proxy."""
@@ -180,6 +184,8 @@ class BrokerPoller:
         self.brokers = metadata.NO_BROKERS
         #: What it takes: maxima by API key, as was reported; ``None`` if it was lost since.
         self._maxima: dict[int, int] | None = None
+        #: Whether what it answers next is to be reported as the first.
+        self._is_new = False
 
     @property
     def authenticates(self) -> bool:
@@ -300,6 +306,7 @@ class BrokerPoller:
         if (self.connected and not self.strays) or maxima != self._maxima:
             # Of one that is only watched nothing else can be news.
             self._maxima = maxima
+            self._is_new = self.connected
             self._listener.opened(self, maxima)
 
     async def _serve(self, connection: BrokerConnection) -> None:
@@ -428,9 +435,13 @@ class BrokerPoller:
     ) -> Reader:
         self.unanswered_since = trio.current_time()
         try:
-            return await connection.ask(key, version, body)
+            reader = await connection.ask(key, version, body)
         finally:
             self.unanswered_since = math.inf
+        if self._is_new:
+            self._is_new = False
+            self._listener.answered(self)
+        return reader
 
     async def _identify(self, connection: BrokerConnection) -> bool:
         """Find out the node id of the route's broker; see
