@@ -118,6 +118,8 @@ def test_times_are_in_seconds() -> None:
     ("settings", "reason"),
     [
         ({"takeover": "é" * 46}, "takeover has 92 bytes; .* may have 90"),
+        ({"takeover": "/"}, "takeover is /, which names no file"),
+        ({"takeover": "./"}, "takeover is ./, which names no file"),
         ({"takeover": "a\0b"}, "should match pattern"),
         ({"switch_file": f"/run/{'é' * 121}"}, "name has 242 bytes; it may have 240"),
     ],

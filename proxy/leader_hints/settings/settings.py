@@ -6,6 +6,7 @@ from.
 """
 
 from itertools import combinations
+from pathlib import PurePath
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -195,6 +196,8 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
+        if self.takeover and not PurePath(self.takeover).name:
+            raise ValueError(f"takeover is {self.takeover}, which names no file; it is a socket")
         socket_bytes = _bytes_of(self.takeover or "")
         if socket_bytes > _MOST_SOCKET_BYTES:
             raise ValueError(

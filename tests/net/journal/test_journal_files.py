@@ -56,7 +56,7 @@ def _lines(*files: Path) -> list[bytes]:
 
 
 def test_lines_are_in_the_file_at_once_and_the_file_is_finished_at_the_end(tmp_path: Path) -> None:
-    sink = _sink(tmp_path)
+    sink = _sink(tmp_path, stamp=lambda: "20260102T000000Z")
     sink.write([b"one", b"two"])
     sink.write([b"three"])
 
@@ -127,12 +127,62 @@ def test_the_oldest_are_removed_although_the_clock_was_set_back(tmp_path: Path) 
     before = _sink(tmp_path, "r0", file_bytes=10, stamp=lambda: "20260301T000000Z")
     before.write([b"%019d" % 0])
     before.close()
-    times = iter(["20260302T000000Z", "20260302T000001Z", "20260101T000000Z", "20260101T000001Z"])
-    sink = _sink(tmp_path, file_bytes=10, kept_bytes=50, stamp=lambda: next(times))
+    now = "20260302T000000Z"
+    sink = _sink(tmp_path, file_bytes=10, kept_bytes=50, stamp=lambda: now)
     for number in range(1, 5):
+        if number == 3:
+            now = "20260101T000000Z"
         sink.write([b"%019d" % number])
     sink.close()
     assert sorted(_lines(*_finished(tmp_path))) == [b"%019d" % number for number in (3, 4)]
+
+
+def test_files_of_a_clock_that_was_ahead_are_the_first_to_be_removed(tmp_path: Path) -> None:
+    for run, stamp in enumerate(["20361130T000000Z", "20260101T000000Z", "20260102T000000Z"]):
+        sink = _sink(tmp_path, f"r{run}", file_bytes=10, kept_bytes=50, stamp=lambda at=stamp: at)
+        sink.write([b"%019d" % run])
+        sink.close()
+    assert sorted(_lines(*_finished(tmp_path))) == [b"%019d" % number for number in (1, 2)]
+
+
+def test_in_a_takeover_the_former_process_removes_its_own_files_first(tmp_path: Path) -> None:
+    former = _sink(tmp_path, "r0", file_bytes=10, kept_bytes=50)
+    for number in range(5):
+        former.write([b"%019d" % number])
+    later = _sink(tmp_path, "r1", file_bytes=10, kept_bytes=50)
+    later.write([b"%019d" % 10])
+    later.write([b"%019d" % 11])
+    # It writes of its last links.
+    former.write([b"%019d" % 5])
+    later.write([b"%019d" % 12])
+    former.close()
+    later.close()
+    assert sorted(_lines(*_finished(tmp_path))) == [b"%019d" % number for number in (11, 12)]
+
+
+def test_a_file_that_cannot_be_removed_keeps_no_line_from_being_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As one of another user in a folder with the sticky bit."""
+    kept = tmp_path / "side.car-1_20250101T000000Z_r0_000002.jsonl"
+    kept.write_bytes(b"x" * 99)
+    older = tmp_path / "side.car-1_20250101T000000Z_r0_000001.jsonl"
+    older.write_bytes(b"x" * 99)
+    unlink = Path.unlink
+
+    def refused(path: Path, missing_ok: bool = False) -> None:
+        if path == kept:
+            raise PermissionError(errno.EPERM, "Operation not permitted")
+        unlink(path, missing_ok)
+
+    monkeypatch.setattr(Path, "unlink", refused)
+    sink = _sink(tmp_path, file_bytes=10, kept_bytes=50)
+    for number in range(4):
+        sink.write([b"%019d" % number])
+    sink.close()
+    assert not older.exists()
+    mine = [file for file in _finished(tmp_path) if file != kept]
+    assert _lines(*mine) == [b"%019d" % number for number in (2, 3)]
 
 
 def test_a_file_that_somebody_else_took_away_is_no_trouble(tmp_path: Path) -> None:
@@ -476,6 +526,26 @@ def test_lines_that_cannot_be_read_any_more_are_reported_and_the_journal_goes_on
 
     # What is left of it is for its readers: its last line is torn.
     assert _lines(*_finished(tmp_path)) == ([b"o"] if harm == "cut" else []) + [b"four"]
+
+
+def test_a_file_that_is_left_for_its_readers_has_no_line_that_comes_again(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Three failures at the same time: the disk is full, cuts nothing, and reads nothing."""
+    filler = small_disk / "filler"
+    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(small_disk)
+    sink.write([b"one"])
+    _Failing(monkeypatch, "ftruncate", errno.EIO, 1, folders=False)
+    with pytest.raises(OSError, match="No space left"):
+        sink.write([b"two", b"y" * 9000])
+    filler.unlink()
+    _Failing(monkeypatch, "pread", errno.EIO, 1, folders=False)
+    with pytest.raises(LinesLostError):
+        sink.write([b"two"])
+    sink.write([b"two"])
+    sink.close()
+    assert _lines(*_finished(small_disk)) == [b"one", b"two"]
 
 
 def test_a_journal_that_failed_leaves_no_descriptor_open(

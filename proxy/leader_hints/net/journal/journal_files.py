@@ -17,6 +17,7 @@ import errno
 import fcntl
 import os
 from collections.abc import Callable, Sequence
+from enum import IntEnum
 from pathlib import Path
 from typing import BinaryIO, Final
 
@@ -29,6 +30,21 @@ _OPEN: Final = ".jsonl.open"
 #: What a file system answers that cannot sync what it is asked to, as some of FUSE and SMB.
 _CANNOT_SYNC: Final = frozenset({errno.EINVAL, errno.ENOTSUP, errno.ENOSYS, errno.EROFS})
 _COPIED_BYTES: Final = 1 << 20
+#: Characters of a day in a stamp.
+_DAY: Final = 8
+
+
+class _Age(IntEnum):
+    """Which of finished files are older. Names begin with the time, which orders those of one of
+    these; but a clock may be set back, and then a run's newest files have the lowest names."""
+
+    #: Of a former run, and of a day that is yet to come: its clock was ahead. They would be the
+    #: newest until then.
+    OF_A_WRONG_DAY = 0
+    OF_A_FORMER_RUN = 1
+    OF_THIS_RUN = 2
+    #: Of one that takes over from this one.
+    OF_A_LATER_RUN = 3
 
 
 class FileSink:
@@ -64,7 +80,8 @@ class FileSink:
         self._clock = clock
         self._stamp = stamp
         self._number = 0
-        self._recovered = False
+        #: The runs that had begun files before this one, once that was looked at.
+        self._former: set[str] | None = None
         self._file: _OpenFile | None = None
         self._opened_at = 0.0
 
@@ -74,9 +91,9 @@ class FileSink:
         :raises OSError: nothing of ``lines`` stays in the file.
         :raises LinesLostError: the same, and lines from before are lost.
         """
-        if not self._recovered:
+        if self._former is None:
             self._finish_left_behind()
-            self._recovered = True
+            self._former = {_time_and_run(path)[1] for path in self._folder.glob(f"{self._name}_*")}
             # A run that is killed before it finishes a file of its own removes none otherwise.
             self._remove_oldest()
         self._replace_unfit()
@@ -147,24 +164,32 @@ class FileSink:
                 _rename_finished(path)
 
     def _remove_oldest(self) -> None:
-        """Keep the bound: the files of this run are the newest, in the order of their numbers.
-
-        Names begin with the time, which orders those of other runs; but a clock may be set back,
-        and then a run's newest files have the lowest names.
-        """
+        """Keep the bound."""
+        today = self._stamp()[:_DAY]
         paths = self._folder.glob(f"{self._name}_*{_FINISHED}")
-        newest_first = sorted(paths, key=self._made, reverse=True)
+        newest_first = sorted(paths, key=lambda path: self._made(path, today), reverse=True)
         total = 0
         for path in newest_first:
-            with contextlib.suppress(FileNotFoundError):  # Collectors of files may remove them.
+            # Collectors of files may remove them. One of another user may have to stay.
+            with contextlib.suppress(OSError):
                 total += path.stat().st_size
                 if total > self._kept_bytes:
                     path.unlink()
 
-    def _made(self, path: Path) -> tuple[bool, str]:
+    def _made(self, path: Path, today: str) -> tuple[_Age, str]:
         """Return what orders files by the time of their making."""
-        _, is_of_this_run, number = path.name.rpartition(f"_{self._run}_")
-        return bool(is_of_this_run), number
+        time, run = _time_and_run(path)
+        if run == self._run:
+            return _Age.OF_THIS_RUN, path.name.rpartition("_")[2]
+        if run not in (self._former or ()):
+            return _Age.OF_A_LATER_RUN, path.name
+        return _Age.OF_A_WRONG_DAY if time[:_DAY] > today else _Age.OF_A_FORMER_RUN, path.name
+
+
+def _time_and_run(path: Path) -> tuple[str, str]:
+    """Return what the name of a file says of it."""
+    _, time, run, *_ = f"{path.name}__".split("_")
+    return time, run
 
 
 class _UnreadableError(Exception):
@@ -250,6 +275,8 @@ class _OpenFile:
 
     def leave(self) -> None:
         """Let it be; where it is there, it gets the name of a finished one."""
+        with contextlib.suppress(OSError):
+            self._cut_torn()
         with contextlib.suppress(OSError):
             _rename_finished(self._path)
         self._close()
