@@ -1,4 +1,4 @@
-"""What Java and Spark write to standard error: without the noise of each start."""
+"""What Java and Spark write besides their results: without the noise of each start."""
 
 import os
 import re
@@ -79,16 +79,25 @@ class Messages:
 @contextmanager
 def kept_back() -> Iterator[Messages]:
     """Keep back what is written to standard error, by the processes that are started meanwhile too,
-    until it is let through, which is done at a good end."""
+    until it is let through, which is done at a good end.
+
+    So is what they write to standard output, which is for results: Java says there that a module is
+    missing, or what ``-Xlog`` asks for.
+    """
+    sys.stdout.flush()
     sys.stderr.flush()
-    target = os.dup(2)
+    output, target = os.dup(1), os.dup(2)
     source, sink = os.pipe()
+    os.dup2(sink, 1)
     os.dup2(sink, 2)
     os.close(sink)
     messages = Messages(source, target)
     try:
         yield messages
     finally:
+        sys.stdout.flush()
         sys.stderr.flush()
+        os.dup2(output, 1)
         os.dup2(target, 2)
+        os.close(output)
     messages.let_through()

@@ -23,9 +23,10 @@ _FAILED = (
 )
 
 
-def _write(text: str) -> None:
-    """Write to standard error as a process of its own does."""
-    subprocess.run([sys.executable, "-c", f"import os; os.write(2, {text.encode()!r})"], check=True)
+def _write(text: str, to: int = 2) -> None:
+    """Write to standard error, or output, as a process of its own does."""
+    program = f"import os; os.write({to}, {text.encode()!r})"
+    subprocess.run([sys.executable, "-c", program], check=True)
 
 
 def test_lines_come_after_the_start_and_noise_does_not(capfd: pytest.CaptureFixture[str]) -> None:
@@ -46,6 +47,26 @@ def test_progress_without_an_end_of_line_comes_at_once(capfd: pytest.CaptureFixt
         assert time.monotonic() < deadline
         seen += capfd.readouterr().err
     os.close(sink)
+
+
+def test_output_of_java_is_a_message_and_no_result(capfd: pytest.CaptureFixture[str]) -> None:
+    with kept_back() as messages:
+        _write("a line of -Xlog\n", to=1)
+    messages.reason()
+    _write("a result\n", to=1)
+    assert capfd.readouterr() == ("a result\n", "a line of -Xlog\n")
+
+
+def test_the_reason_may_be_in_the_output(capfd: pytest.CaptureFixture[str]) -> None:
+    with suppress(KeyError), kept_back() as messages:
+        _write(
+            "Error occurred during initialization of boot layer\n"
+            "java.lang.module.FindException: Module jdk.incubator.vector not found\n",
+            to=1,
+        )
+        raise KeyError
+    assert messages.reason() == "Module jdk.incubator.vector not found"
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.parametrize(
