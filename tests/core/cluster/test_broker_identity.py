@@ -63,6 +63,30 @@ def test_a_broker_is_not_asked_about_what_it_reports_otherwise() -> None:
     assert ("t", 0) in asked
 
 
+def test_a_broker_is_not_asked_about_a_topic_of_which_it_reports_a_former_id() -> None:
+    """One that is cut off goes on to lead the former topic, mostly at epoch 0, too."""
+    former_id, topic_id = b"o" * 16, b"n" * 16
+    view = LeaderView("c")
+    former = TopicMetadata(0, "t", former_id, (Led(0, 1, 0),))
+    view.learn(former, 1, route="r1", poll=True)
+    view.learn(TopicMetadata(0, "t", topic_id, (Led(0, 2, 0),)), 2, route="r2", poll=True)
+    view.learn(former, 1, route="r1", poll=True)
+    for source in (Source(1, "r1"), Source(None, "r1")):
+        # Which node it is may not stay proved.
+        asked: Probe = {}
+        assert not list(probing(view, asked, source))
+        assert asked == {}
+    for source in (Source(2, "r2"), Source(None, "r3")):
+        asked = {}
+        assert not list(probing(view, asked, source))
+        assert asked == {("t", 0): Leader(2, 0)}
+    # It is connected again.
+    view.learn(TopicMetadata(0, "t", topic_id, (Led(0, 2, 0),)), 1, route="r1", poll=True)
+    asked = {}
+    assert not list(probing(view, asked, Source(1, "r1")))
+    assert asked == {("t", 0): Leader(2, 0)}
+
+
 def test_what_is_asked_is_looked_up_in_steps() -> None:
     """100,000 topics of one partition took 26 ms of one step."""
     view = LeaderView("c")

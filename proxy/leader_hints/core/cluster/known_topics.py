@@ -241,7 +241,8 @@ class KnownTopics:
         is_former = not topic_id or topic_id in known.retired
         if is_former and not (poll and self._insists(known, topic_id, source)):
             if topic_id:
-                known.elsewhere.add(source.name)
+                # By both: which node it is may not stay proved.
+                known.elsewhere.update({source.name, source.route} - {""})
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.

@@ -161,17 +161,22 @@ class LeaderView:
 
         ``source``: the broker that is to be asked. Partitions in doubt are left out: another node
         than the known one may lead them. So are those of which that broker itself has reported
-        another leader: it may lead a former topic of the name, at the same epoch. And so are hidden
-        topics, known from clients' Metadata: brokers answer nothing about them.
+        another leader, and topics of which it has reported another id: it may lead a former topic
+        of the name, at the same epoch. And so are hidden topics, known from clients' Metadata:
+        brokers answer nothing about them.
         """
+        names = {source.name, source.route}
         seen, left = {UNKNOWN}, _LOOKED_AT_AT_ONCE
         for topic in [*self.topics]:
             if left <= 0:
                 left = _LOOKED_AT_AT_ONCE
                 yield
+            left -= _TOPIC_COUNTS
             if self.hidden.hides(source.route, topic.name) or not self.topics.has(topic):
                 continue
-            left -= _TOPIC_COUNTS + len(topic.leaders)
+            if topic.elsewhere & names:
+                continue
+            left -= len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
             new = set(topic.leaders) - seen
             first = topic.first_led(self._doubts) if new else {}
