@@ -160,6 +160,23 @@ def test_in_a_takeover_the_former_process_removes_its_own_files_first(tmp_path: 
     assert sorted(_lines(*_finished(tmp_path))) == [b"%019d" % number for number in (11, 12)]
 
 
+def test_files_that_come_with_a_mount_are_older_than_this_runs(tmp_path: Path) -> None:
+    folder, mounted = tmp_path / "folder", tmp_path / "mounted"
+    folder.mkdir()
+    mounted.mkdir()
+    for number, run in enumerate(["r0", "r1"]):
+        before = _sink(mounted, run, file_bytes=10, stamp=lambda: "20260101T000000Z")
+        before.write([b"%019d" % number])
+        before.close()
+    sink = _sink(folder, "r2", file_bytes=10, kept_bytes=50)
+    sink.write([b"%019d" % 2])
+    folder.rename(tmp_path / "hidden")
+    mounted.rename(folder)
+    sink.write([b"%019d" % 3])
+    sink.close()
+    assert sorted(_lines(*_finished(folder))) == [b"%019d" % number for number in (2, 3)]
+
+
 def test_a_file_that_cannot_be_removed_keeps_no_line_from_being_written(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1724,6 +1724,12 @@ async def test_the_plan_of_an_old_broker_with_sasl_is_reported_once(
         assert scene.told(SubscriptionLost) == []
         assert scene.refresher.upstream(scene.route).answers
 
+        # It restarts.
+        await scene.brokers[1].drop()
+        await trio.sleep(10)
+        assert len(scene.told(SubscriptionLost)) == 1
+        assert len(scene.told(RoutePlan)) == 2
+
 
 @pytest.mark.parametrize("refuses", ["hangs", "wants_sasl"])
 async def test_a_broker_that_tells_no_more_than_its_versions_does_not_answer(

@@ -38,7 +38,7 @@ class _Age(IntEnum):
     """Which of finished files are older. Names begin with the time, which orders those of one of
     these; but a clock may be set back, and then a run's newest files have the lowest names."""
 
-    #: Of a former run, and of a day that is yet to come: its clock was ahead. They would be the
+    #: Of another run, and of a day that is yet to come: its clock was ahead. They would be the
     #: newest until then.
     OF_A_WRONG_DAY = 0
     OF_A_FORMER_RUN = 1
@@ -80,8 +80,10 @@ class FileSink:
         self._clock = clock
         self._stamp = stamp
         self._number = 0
-        #: The runs that had begun files before this one, once that was looked at.
-        self._former: set[str] | None = None
+        #: When the folder was looked at first, "" before, and the runs that had files there. Others
+        #: may come to be there by a mount.
+        self._begun = ""
+        self._former: set[str] = set()
         self._file: _OpenFile | None = None
         self._opened_at = 0.0
 
@@ -91,8 +93,9 @@ class FileSink:
         :raises OSError: nothing of ``lines`` stays in the file.
         :raises LinesLostError: the same, and lines from before are lost.
         """
-        if self._former is None:
+        if not self._begun:
             self._finish_left_behind()
+            self._begun = self._stamp()
             self._former = {_time_and_run(path)[1] for path in self._folder.glob(f"{self._name}_*")}
             # A run that is killed before it finishes a file of its own removes none otherwise.
             self._remove_oldest()
@@ -181,9 +184,10 @@ class FileSink:
         time, run = _time_and_run(path)
         if run == self._run:
             return _Age.OF_THIS_RUN, path.name.rpartition("_")[2]
-        if run not in (self._former or ()):
-            return _Age.OF_A_LATER_RUN, path.name
-        return _Age.OF_A_WRONG_DAY if time[:_DAY] > today else _Age.OF_A_FORMER_RUN, path.name
+        if time[:_DAY] > today:
+            return _Age.OF_A_WRONG_DAY, path.name
+        is_former = run in self._former or time < self._begun
+        return _Age.OF_A_FORMER_RUN if is_former else _Age.OF_A_LATER_RUN, path.name
 
 
 def _time_and_run(path: Path) -> tuple[str, str]:

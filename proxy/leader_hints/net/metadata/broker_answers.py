@@ -134,8 +134,9 @@ class BrokerAnswers:
             raised={api_name(row.key): [row.takes, row.offered] for row in route.broker.plan.rows},
         )
         if self._unanswered.get(route.name) != plan:
-            self._unanswered[route.name] = plan
             self._emit(plan)
+        if poller.connected:
+            self._unanswered[route.name] = plan
 
     def answered(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
