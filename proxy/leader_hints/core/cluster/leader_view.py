@@ -171,12 +171,11 @@ class LeaderView:
             if left <= 0:
                 left = _LOOKED_AT_AT_ONCE
                 yield
-            left -= _TOPIC_COUNTS
-            if self.hidden.hides(source.route, topic.name) or not self.topics.has(topic):
+            left -= _TOPIC_COUNTS + len(topic.leaders)
+            if topic.elsewhere & names or not self.topics.has(topic):
                 continue
-            if topic.elsewhere & names:
+            if self.hidden.hides(source.route, topic.name):
                 continue
-            left -= len(topic.leaders)
             # Partitions are not looked at one by one: there may be 100,000.
             new = set(topic.leaders) - seen
             first = topic.first_led(self._doubts) if new else {}
