@@ -6,7 +6,6 @@ from.
 """
 
 from itertools import combinations
-from pathlib import PurePath
 from typing import Annotated, Final, Literal, Self
 
 from pydantic import Field, model_validator
@@ -196,7 +195,7 @@ class Settings(BaseSettings):
 
     @model_validator(mode="after")
     def _check_paths(self) -> Self:
-        if self.takeover and not PurePath(self.takeover).name:
+        if self.takeover and self.takeover.rstrip("/").rpartition("/")[2] in ("", "."):
             raise ValueError(f"takeover is {self.takeover}, which names no file; it is a socket")
         socket_bytes = _bytes_of(self.takeover or "")
         if socket_bytes > _MOST_SOCKET_BYTES:
