@@ -123,6 +123,16 @@ def test_the_oldest_are_removed_and_no_other_sidecars(tmp_path: Path) -> None:
     assert len(_finished(tmp_path)) == len(mine) + 1
 
 
+def test_the_newest_file_stays_though_it_is_larger_than_all_may_be(tmp_path: Path) -> None:
+    """It was removed as soon as it was finished, where ``kept_bytes`` is ``file_bytes``."""
+    sink = _sink(tmp_path, file_bytes=100, kept_bytes=100)
+    for number in range(20):
+        sink.write([b"%029d" % number])
+    assert _lines(*_finished(tmp_path)) == [b"%029d" % number for number in range(12, 16)]
+    sink.close()
+    assert _lines(*_finished(tmp_path)) == [b"%029d" % number for number in range(16, 20)]
+
+
 def test_the_oldest_are_removed_although_the_clock_was_set_back(tmp_path: Path) -> None:
     before = _sink(tmp_path, "r0", file_bytes=10, stamp=lambda: "20260301T000000Z")
     before.write([b"%019d" % 0])

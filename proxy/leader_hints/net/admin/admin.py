@@ -1,7 +1,7 @@
 """The HTTP server for metrics, health, the status and the kill switch."""
 
 import json
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -14,6 +14,7 @@ from leader_hints.core.events import AdminFailed, Event
 from leader_hints.errors import ConfigurationError, places_of
 from leader_hints.net.admin.admin_guard import SAFE_METHODS, denial, refusal
 from leader_hints.net.brokers.secret import read_secret
+from leader_hints.net.time_slices import TimeSlices
 
 #: Seconds for a request to arrive, to be answered, and for its answer to be taken.
 _PATIENCE = 10.0
@@ -23,6 +24,8 @@ _TOKEN_PATIENCE = 5.0
 #: descriptors that the process has for all but links.
 _MOST = 64
 _RECEIVE = 8192
+#: Bytes of a request that it takes no turn for: 60 of them, all at once, take less than 50 ms.
+_SMALL = 512
 #: The longest body that any request needs, generously.
 _MOST_BODY = 1024
 _UNAUTHORIZED = 401
@@ -89,6 +92,7 @@ class Admin:
         self.renew_threads()
         self._listen = listen
         self._emit = emit
+        self._slices = TimeSlices()
         #: Of the connections that are open, the oldest first.
         self._open: OrderedDict[trio.CancelScope, None] = OrderedDict()
 
@@ -126,7 +130,7 @@ class Admin:
     async def _serve(self, stream: trio.abc.Stream, connection: h11.Connection) -> None:
         with_body = True
         try:
-            request = await _read(stream, connection)
+            request = await self._read(stream, connection)
             with_body = request.method != "HEAD"
             reply = await self._reply(request, is_near=self._is_near(stream))
         except _TooLarge:
@@ -135,6 +139,21 @@ class Admin:
         if with_body:
             # Not joined with the head: it may have megabytes, and be others' answer too.
             await stream.send_all(reply.body)
+
+    async def _read(self, stream: trio.abc.Stream, connection: h11.Connection) -> Request:
+        incoming, received = _Incoming(connection), 0
+        while True:
+            steps = incoming.taking()
+            if received > _SMALL:
+                await self._slices.take(steps)
+            else:
+                # At once: requests that come together share the page that they ask for.
+                deque(steps, maxlen=0)
+            if incoming.request is not None:
+                return incoming.request
+            data = bytes(await stream.receive_some(_RECEIVE))
+            received += len(data)
+            connection.receive_data(data)
 
     async def _reply(self, request: Request, *, is_near: bool) -> Reply:
         try:
@@ -179,27 +198,44 @@ class Admin:
         return Address(host, port).is_loopback
 
 
-async def _read(stream: trio.abc.Stream, connection: h11.Connection) -> Request:
-    head, body = None, b""
-    while True:
-        event = connection.next_event()
-        if event is h11.NEED_DATA:
-            connection.receive_data(bytes(await stream.receive_some(_RECEIVE)))
-        elif isinstance(event, h11.Request):
-            head = event
-        elif isinstance(event, h11.Data):
-            body += event.data
-            if len(body) > _MOST_BODY:
-                raise _TooLarge
-        elif isinstance(event, h11.EndOfMessage) and head is not None:
-            return Request(
-                head.method.decode("latin-1"),
-                head.target.split(b"?")[0].decode("latin-1"),
-                {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
-                body,
-            )
-        elif isinstance(event, h11.ConnectionClosed):
-            raise trio.BrokenResourceError("no request")
+class _Incoming:
+    """A request as it comes in. ``request``: the whole one, once it is there."""
+
+    def __init__(self, connection: h11.Connection) -> None:
+        self._connection = connection
+        self._head: h11.Request | None = None
+        self._body = b""
+        self.request: Request | None = None
+
+    def taking(self) -> Iterator[None]:
+        """Take what was received, in steps: there may be a thousand chunks of one byte.
+
+        :raises _TooLarge: its body is too long.
+        :raises h11.ProtocolError: it is none.
+        :raises trio.BrokenResourceError: nothing more will come.
+        """
+        while (event := self._connection.next_event()) is not h11.NEED_DATA:
+            if isinstance(event, h11.Request):
+                self._head = event
+            elif isinstance(event, h11.Data):
+                self._body += event.data
+                if len(self._body) > _MOST_BODY:
+                    raise _TooLarge
+            elif isinstance(event, h11.EndOfMessage) and self._head is not None:
+                self.request = _request(self._head, self._body)
+                return
+            elif isinstance(event, h11.ConnectionClosed):
+                raise trio.BrokenResourceError("no request")
+            yield
+
+
+def _request(head: h11.Request, body: bytes) -> Request:
+    return Request(
+        head.method.decode("latin-1"),
+        head.target.split(b"?")[0].decode("latin-1"),
+        {name.decode("latin-1"): value.decode("latin-1") for name, value in head.headers},
+        body,
+    )
 
 
 def _head(connection: h11.Connection, reply: Reply) -> bytes:

@@ -167,7 +167,7 @@ class FileSink:
                 _rename_finished(path)
 
     def _remove_oldest(self) -> None:
-        """Keep the bound."""
+        """Keep the bound, but for the newest file: that is larger than ``file_bytes`` by a write."""
         today = self._stamp()[:_DAY]
         paths = self._folder.glob(f"{self._name}_*{_FINISHED}")
         newest_first = sorted(paths, key=lambda path: self._made(path, today), reverse=True)
@@ -176,7 +176,7 @@ class FileSink:
             # Collectors of files may remove them. One of another user may have to stay.
             with contextlib.suppress(OSError):
                 total += path.stat().st_size
-                if total > self._kept_bytes:
+                if total > self._kept_bytes and path != newest_first[0]:
                     path.unlink()
 
     def _made(self, path: Path, today: str) -> tuple[_Age, str]:

@@ -22,6 +22,9 @@ _PATIENCE: Final = 5.0
 _NOT_YET: Final = "no broker has acknowledged it yet"
 #: Lines that are produced at once, as long as no broker finds them too large together.
 _AT_ONCE: Final = 1_000_000
+#: After so many parts that were taken twice as many lines are tried: those that were too large
+#: together may have been few, and a topic's limit may be raised. An attempt costs a round trip.
+_TRIED_AFTER: Final = 8
 #: What the journal sets itself.
 _OURS: Final = frozenset(
     {
@@ -75,7 +78,7 @@ class KafkaSink:
         }
         self._fatal = False
         self._problem = _NOT_YET
-        self._at_once = _AT_ONCE
+        self._produce_at_once(_AT_ONCE)
         self._batch: _Batch | None = None
         self._producer = self._open()
 
@@ -86,7 +89,7 @@ class KafkaSink:
         librdkafka does not know the topic's ``max.message.bytes``, which counts for what it sends
         at once, and sends the same again. So lines that a broker finds too large together are
         produced in halves, each when the one before is acknowledged, and fewer at once from then
-        on.
+        on; twice as many are tried now and then.
 
         :raises BrokerError: not all is acknowledged yet.
         :raises LinesLostError: a line is too large by itself.
@@ -147,14 +150,21 @@ class KafkaSink:
         failed, batch.failed = batch.failed, []
         batch.unsent[:0] = failed
         if not batch.too_large:
+            if not failed and batch.produced == self._at_once:
+                self._taken += 1
+            if self._taken == _TRIED_AFTER:
+                self._produce_at_once(2 * self._at_once)
             return bool(batch.unsent) and not failed
         if batch.produced > 1:
-            self._at_once = batch.produced // 2
+            self._produce_at_once(batch.produced // 2)
             return True
         # It came back first, and is taken no more.
-        self._at_once = _AT_ONCE
+        self._produce_at_once(_AT_ONCE)
         line = batch.unsent.pop(0)
         raise LinesLostError(self._problem, line, line)
+
+    def _produce_at_once(self, lines: int) -> None:
+        self._at_once, self._taken = min(lines, _AT_ONCE), 0
 
     def _produce(self, batch: "_Batch") -> None:
         some = batch.unsent[: self._at_once]

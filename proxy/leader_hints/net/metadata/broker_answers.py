@@ -103,8 +103,9 @@ class BrokerAnswers:
         )
         #: By route: which node its broker was proved to be last, and of which cluster.
         self._proved: dict[str, tuple[str, int]] = {}
-        #: By route: the plan that was reported last, where its broker has answered nothing since.
-        self._unanswered: dict[str, RoutePlan] = {}
+        #: By route: the plan that was reported last, if its broker is to be asked and has answered
+        #: nothing since.
+        self._unanswered: dict[str, RoutePlan | None] = {}
         #: By route: the brokers in the last Metadata response that went by.
         self._passed: dict[str, Brokers] = {}
         #: What is left of large ones, and of clusters that no route is of any more.
@@ -135,14 +136,13 @@ class BrokerAnswers:
         )
         if self._unanswered.get(route.name) != plan:
             self._emit(plan)
-        if poller.connected:
-            self._unanswered[route.name] = plan
+        self._unanswered[route.name] = plan if poller.connected else None
 
     def answered(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
         self.upstreams.answered(poller)
         if poller.route is not None:
-            self._unanswered.pop(poller.route.name, None)
+            self._unanswered[poller.route.name] = None
 
     def hints_behind(self, poller: BrokerPoller) -> None:
         """See :class:`leader_hints.net.metadata.broker_poller.Listener`."""
