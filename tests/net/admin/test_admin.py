@@ -351,7 +351,7 @@ class _Rounds(trio.abc.Instrument):
 async def test_large_requests_that_come_together_are_taken_in_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Sixty with bodies in chunks of one byte took 350 ms of one round, in which no link is served."""
+    """Sixty with bodies in chunks of one byte took 350 ms of one round; no link is served in it."""
     rounds = _Rounds(monkeypatch)
     trio.lowlevel.add_instrument(rounds)
     body = b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"

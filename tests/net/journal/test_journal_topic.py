@@ -161,7 +161,7 @@ def test_lines_that_are_too_large_together_are_written_in_parts(
 def test_as_many_lines_as_before_are_written_at_once_when_the_topic_takes_more_again(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """One line at a time is slower than a sidecar writes: 93 a second where a question takes 10 ms."""
+    """One line at a time is slower than a sidecar writes: 93 a second with round trips of 10 ms."""
     sink, broker = _sink(monkeypatch, most=10)
     lines = [b"%010d" % number for number in range(3000)]
     sink.write(lines[:20])

@@ -233,6 +233,7 @@ class KnownTopics:
             known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
+            known.former = self.without(known.former, source.route)
             if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
             elif poll:
@@ -248,7 +249,11 @@ class KnownTopics:
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.
         former = (*known.retired, known.id) if known.id and topic_id else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
-        return self._add(answer.name, topic_id, retired, source)
+        topic = self._add(answer.name, topic_id, retired, source)
+        if known.id and topic_id:
+            topic.former = self.without(self._shared(known.seen | known.former), source.route)
+            topic.elsewhere = known.elsewhere - {source.name, source.route}
+        return topic
 
     def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:
         stay = self.stay(source.poller)

@@ -165,14 +165,13 @@ class LeaderView:
         of the name, at the same epoch. And so are hidden topics, known from clients' Metadata:
         brokers answer nothing about them.
         """
-        names = {source.name, source.route}
         seen, left = {UNKNOWN}, _LOOKED_AT_AT_ONCE
         for topic in [*self.topics]:
             if left <= 0:
                 left = _LOOKED_AT_AT_ONCE
                 yield
             left -= _TOPIC_COUNTS + len(topic.leaders)
-            if topic.elsewhere & names or not self.topics.has(topic):
+            if topic.is_another_to(source) or not self.topics.has(topic):
                 continue
             if self.hidden.hides(source.route, topic.name):
                 continue

@@ -62,10 +62,12 @@ class TopicLeaders:
     another one with an id of the name before. ``knowing``: the nodes that have reported this id,
     while others may still lead a former topic of the name. ``retired``: former ids of the name;
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
-    brokers whose last report was of one. ``contradicted``: which partitions the last poll of each
-    broker contradicted. ``behind``: by partition, which polls have reported lower epochs than the
-    known one, while nobody reported that one. ``seen``: the routes whose brokers show it to the
-    proxy; ``absent``: those whose last poll lacked it, if nobody has reported it since.
+    brokers whose last report was of one; ``former``: the routes whose brokers had shown such a one
+    when the view learnt of this, and have not reported this yet. ``contradicted``: which partitions
+    the last poll of each broker contradicted. ``behind``: by partition, which polls have reported
+    lower epochs than the known one, while nobody reported that one. ``seen``: the routes whose
+    brokers show it to the proxy; ``absent``: those whose last poll lacked it, if nobody has
+    reported it since.
     ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
 
     Large because each way in which brokers may contradict the view has its note here.
@@ -79,6 +81,7 @@ class TopicLeaders:
         "contradicted",
         "elsewhere",
         "epochs",
+        "former",
         "id",
         "in_sync",
         "key",
@@ -111,6 +114,7 @@ class TopicLeaders:
         self.knowing: frozenset[int] | None = frozenset() if topic_id else None
         self.claimed: dict[Reporter, Claim] = {}
         self.elsewhere: set[Reporter] = set()
+        self.former = NO_ROUTES
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, Contradicted] = {}
@@ -144,6 +148,10 @@ class TopicLeaders:
         if self.recreated:
             return knows and now >= self.since + LAG
         return knows or now >= self.since + LAG
+
+    def is_another_to(self, source: Source) -> bool:
+        """Whether a broker means a former topic of the name, as far as it has reported."""
+        return source.route in self.former or bool(self.elsewhere & {source.name, source.route})
 
     def report_in_sync(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take the replicas in sync that a broker reports beside the known leader.

@@ -91,10 +91,10 @@ def is_contradicted(route: Route, partition: FailedPartition) -> bool:
     topic, number = partition.failure[:2]
     about = view.topics.get(topic)
     # Mostly neither: each failed partition of a storm of moves comes here.
-    if about is None or not (about.elsewhere or view.disagreements):
+    if about is None or not (about.elsewhere or about.former or view.disagreements):
         return False
     source = Source(route.broker.proved_node, route.name)
-    if about.elsewhere & {source.name, source.route}:
+    if about.is_another_to(source):
         return True
     known = view.leader(topic, number)
     place = view.topics.key(topic), number

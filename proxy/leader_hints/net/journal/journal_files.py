@@ -167,7 +167,8 @@ class FileSink:
                 _rename_finished(path)
 
     def _remove_oldest(self) -> None:
-        """Keep the bound, but for the newest file: that is larger than ``file_bytes`` by a write."""
+        """Keep the bound, but for the newest file, which is larger than ``file_bytes`` by a
+        write."""
         today = self._stamp()[:_DAY]
         paths = self._folder.glob(f"{self._name}_*{_FINISHED}")
         newest_first = sorted(paths, key=lambda path: self._made(path, today), reverse=True)
