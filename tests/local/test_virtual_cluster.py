@@ -261,6 +261,7 @@ async def _local(real: _Real, log: Log, **values: Any) -> AsyncIterator[int]:
         nursery.start_soon(app.serve, settings, found)
         await _wait(log, "listening", len(at) + 1)
         await _wait(log, "route_plan", plans)
+        await _wait(log, "subscription_ready", plans)
         yield base
         nursery.cancel_scope.cancel()
 
