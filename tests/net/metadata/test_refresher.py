@@ -304,6 +304,28 @@ async def test_nobody_else_is_asked_before_it_is_known_who_is_who(
         assert scene.addresses() == [_upstream(1)]
 
 
+@pytest.mark.parametrize("order", [(1, 2, 3), (2, 1, 3), (3, 2, 1)])
+async def test_a_broker_that_is_cut_off_is_taken_for_nobody_else_at_a_start(
+    autojump_clock: MockClock, order: tuple[int, ...]
+) -> None:
+    """It leads a former topic of the name at the epoch at which another node leads the present one.
+
+    All are asked together, so others' answers come between its own and the next question to it.
+    """
+
+    def cut_off(scene: _Scene) -> None:
+        for node, broker in scene.brokers.items():
+            leader = 1 if node == 1 else 2
+            broker.leaders = {"t": [(leader, 0), (leader if node == 1 else 3, 2)]}
+            broker.ids = {"t": (b"o" if node == 1 else b"n") * 16}
+
+    async with _scene(*order, before=cut_off) as scene:
+        for _ in range(200):
+            for node, route in zip(order, scene.routes, strict=True):
+                assert route.broker.proved_node in (None, node)
+            await trio.sleep(1)
+
+
 async def test_a_broker_that_does_not_list_itself_yet_is_taken_for_nobody_else(
     autojump_clock: MockClock,
 ) -> None:

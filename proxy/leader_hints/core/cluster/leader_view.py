@@ -39,7 +39,7 @@ _CONTRADICTED = 10
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
-_TOPIC_COUNTS = 20
+_TOPIC_COUNTS = 25
 #: Partitions of a forgotten topic of which one step drops what was noted: it may have 100,000.
 _DROPPED_AT_ONCE = 1000
 #: Partitions of which one step forgets what one broker has reported.
