@@ -251,7 +251,9 @@ class KnownTopics:
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         topic = self._add(answer.name, topic_id, retired, source)
         if known.id and topic_id:
-            topic.former = self.without(self._shared(known.seen | known.former), source.route)
+            # Mostly the same for all topics, which may be recreated together.
+            former = self._shared(known.seen | known.former) if known.former else known.seen
+            topic.former = self.without(former, source.route)
             topic.elsewhere = known.elsewhere - {source.name, source.route}
         return topic
 
