@@ -252,8 +252,8 @@ class KnownTopics:
         topic = self._add(answer.name, topic_id, retired, source)
         if known.id and topic_id:
             # Mostly the same for all topics, which may be recreated together.
-            former = self._shared(known.seen | known.former) if known.former else known.seen
-            topic.former = self.without(former, source.route)
+            shown = self._shared(known.seen | known.former) if known.former else known.seen
+            topic.former = self.without(shown, source.route)
             topic.elsewhere = known.elsewhere - {source.name, source.route}
         return topic
 
