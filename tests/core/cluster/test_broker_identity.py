@@ -87,6 +87,7 @@ def test_a_broker_is_not_asked_about_a_topic_of_which_it_reports_a_former_id() -
         assert asked == {("t", 0): Leader(2, 0)}
     # It is connected again.
     view.learn(present, 1, route="r1", poll=True)
+    view.hidden.take(present, "r1")
     asked = {}
     assert not list(probing(view, asked, Source(1, "r1")))
     assert asked == {("t", 0): Leader(2, 0)}

@@ -233,7 +233,6 @@ class KnownTopics:
             known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere:
                 known.elsewhere.difference_update((source.name, source.route))
-            known.former = self.without(known.former, source.route)
             if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
             elif poll:
@@ -251,9 +250,9 @@ class KnownTopics:
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         topic = self._add(answer.name, topic_id, retired, source)
         if known.id and topic_id:
-            # Mostly the same for all topics, which may be recreated together.
-            shown = self._shared(known.seen | known.former) if known.former else known.seen
-            topic.former = self.without(shown, source.route)
+            # One set for all topics, mostly: they may be recreated together.
+            both = known.former and self._shared(known.seen | known.former)
+            topic.former = both or known.seen
             topic.elsewhere = known.elsewhere - {source.name, source.route}
         return topic
 

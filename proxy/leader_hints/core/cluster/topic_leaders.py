@@ -63,11 +63,11 @@ class TopicLeaders:
     while others may still lead a former topic of the name. ``retired``: former ids of the name;
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
     brokers whose last report was of one; ``former``: the routes whose brokers had shown such a one
-    when the view learnt of this, and have not reported this yet. ``contradicted``: which partitions
-    the last poll of each broker contradicted. ``behind``: by partition, which polls have reported
-    lower epochs than the known one, while nobody reported that one. ``seen``: the routes whose
-    brokers show it to the proxy; ``absent``: those whose last poll lacked it, if nobody has
-    reported it since.
+    when the view learnt of this; they mean it until they are among ``seen``. ``contradicted``:
+    which partitions the last poll of each broker contradicted. ``behind``: by partition, which
+    polls have reported lower epochs than the known one, while nobody reported that one. ``seen``:
+    the routes whose brokers show it to the proxy; ``absent``: those whose last poll lacked it, if
+    nobody has reported it since.
     ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
 
     Large because each way in which brokers may contradict the view has its note here.
@@ -151,7 +151,9 @@ class TopicLeaders:
 
     def is_another_to(self, source: Source) -> bool:
         """Whether a broker means a former topic of the name, as far as it has reported."""
-        return source.route in self.former or bool(self.elsewhere & {source.name, source.route})
+        if self.elsewhere & {source.name, source.route}:
+            return True
+        return source.route in self.former and source.route not in self.seen
 
     def report_in_sync(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take the replicas in sync that a broker reports beside the known leader.
