@@ -171,7 +171,10 @@ class LeaderView:
                 left = _LOOKED_AT_AT_ONCE
                 yield
             left -= _TOPIC_COUNTS + len(topic.leaders)
-            if topic.is_another_to(source) or not self.topics.has(topic):
+            if not self.topics.has(topic):
+                continue
+            # Mostly neither: there may be 100,000 topics.
+            if (topic.elsewhere or topic.former) and topic.is_another_to(source):
                 continue
             if self.hidden.hides(source.route, topic.name):
                 continue
