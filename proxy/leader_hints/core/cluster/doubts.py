@@ -64,6 +64,11 @@ class Source(NamedTuple):
         return self.route if self.node is None else self.node
 
     @property
+    def names(self) -> Set[Reporter]:
+        """All names that its reports may stand under: which node it is may not stay proved."""
+        return {self.name, self.route} - {""}
+
+    @property
     def poller(self) -> Reporter:
         """What distinguishes its polls from others: two routes may lead to one broker, by two
         listeners, and are polled at the same time.

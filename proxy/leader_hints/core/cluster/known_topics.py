@@ -232,7 +232,7 @@ class KnownTopics:
                 self._has_no_id(known)
             known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere:
-                known.elsewhere.difference_update((source.name, source.route))
+                known.elsewhere -= source.names
             if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
             elif poll:
@@ -241,19 +241,19 @@ class KnownTopics:
         is_former = not topic_id or topic_id in known.retired
         if is_former and not (poll and self._insists(known, topic_id, source)):
             if topic_id:
-                # By both: which node it is may not stay proved.
-                known.elsewhere.update({source.name, source.route} - {""})
+                known.elsewhere |= source.names
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.
-        former = (*known.retired, known.id) if known.id and topic_id else known.retired
+        recreated = known.id and topic_id
+        former = (*known.retired, known.id) if recreated else known.retired
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         topic = self._add(answer.name, topic_id, retired, source)
-        if known.id and topic_id:
+        if recreated:
             # One set for all topics, mostly: they may be recreated together.
             both = known.former and self._shared(known.seen | known.former)
             topic.former = both or known.seen
-            topic.elsewhere = known.elsewhere - {source.name, source.route}
+            topic.elsewhere = known.elsewhere - source.names
         return topic
 
     def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:

@@ -171,12 +171,10 @@ class LeaderView:
                 left = _LOOKED_AT_AT_ONCE
                 yield
             left -= _TOPIC_COUNTS + len(topic.leaders)
-            if not self.topics.has(topic):
+            if self.hidden.hides(source.route, topic.name) or not self.topics.has(topic):
                 continue
             # Mostly neither: there may be 100,000 topics.
             if (topic.elsewhere or topic.former) and topic.is_another_to(source):
-                continue
-            if self.hidden.hides(source.route, topic.name):
                 continue
             # Partitions are not looked at one by one: there may be 100,000.
             new = set(topic.leaders) - seen

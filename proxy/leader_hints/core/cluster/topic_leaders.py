@@ -151,7 +151,7 @@ class TopicLeaders:
 
     def is_another_to(self, source: Source) -> bool:
         """Whether a broker means a former topic of the name, as far as it has reported."""
-        if self.elsewhere & {source.name, source.route}:
+        if self.elsewhere & source.names:
             return True
         return source.route in self.former and source.route not in self.seen
 
