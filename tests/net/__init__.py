@@ -6,5 +6,6 @@ Nouns:
 - Rig: a Pump whose steps the test makes itself, so that every chunk arrives alone.
 - Ends: the two far ends of a link.
 - FakeBroker: answers from a script what real brokers cannot be made to answer.
+- HttpEvents: how much of HTTP is taken in one step, and in one round of the event loop.
 - FakeNetwork: addresses with fake brokers behind them, over memory streams.
 """

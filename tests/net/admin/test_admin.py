@@ -7,7 +7,6 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
 
-import h11
 import pytest
 import trio
 from hypothesis import example, given
@@ -29,6 +28,7 @@ from leader_hints.net.admin import admin as admin_module
 from leader_hints.net.admin.admin import Admin, Reply, Request
 from leader_hints.net.admin.admin_pages import AdminPages
 from leader_hints.observe.metrics import Metrics
+from tests.net.http_events import HttpEvents
 from tests.net.serving import until_true
 from tests.observe.watching import watched
 
@@ -330,30 +330,12 @@ async def test_a_defect_ends_one_request_and_is_reported() -> None:
     assert "secret" not in failed.traceback
 
 
-class _Rounds(trio.abc.Instrument):
-    """Events of HTTP that all tasks together take at most in a round of the event loop."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.most = self._now = 0
-        taken = h11.Connection.next_event
-
-        def next_event(connection: h11.Connection) -> object:
-            self._now += 1
-            self.most = max(self.most, self._now)
-            return taken(connection)
-
-        monkeypatch.setattr(h11.Connection, "next_event", next_event)
-
-    def before_io_wait(self, timeout: float) -> None:
-        self._now = 0
-
-
 async def test_large_requests_that_come_together_are_taken_in_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Sixty with bodies in chunks of one byte took 350 ms of one round; no link is served in it."""
-    rounds = _Rounds(monkeypatch)
-    trio.lowlevel.add_instrument(rounds)
+    taken = HttpEvents(monkeypatch)
+    trio.lowlevel.add_instrument(taken)
     body = b"1\r\nx\r\n" * 1000 + b"0\r\n\r\n"
     asked = _get("/hints/a", "Transfer-Encoding: chunked", method="PUT") + body
     answers: list[bytes] = []
@@ -364,10 +346,10 @@ async def test_large_requests_that_come_together_are_taken_in_turns(
     async with trio.open_nursery() as nursery:
         for _ in range(40):
             nursery.start_soon(ask)
-    trio.lowlevel.remove_instrument(rounds)
+    trio.lowlevel.remove_instrument(taken)
     assert len(answers) == 40
     assert all(answer.startswith(b"HTTP/1.1 404") for answer in answers)
-    assert 500 < rounds.most < 3000
+    assert 500 < taken.in_round < 3000
 
 
 async def test_a_defect_before_or_after_the_answer_ends_one_request_and_is_reported() -> None:

@@ -28,6 +28,7 @@ from tests.net.brokers.sasl_broker import (
     ask,
     connected,
 )
+from tests.net.http_events import HttpEvents
 
 SECRET = "s3cret/with+ü"
 ID = "leader hints"
@@ -380,25 +381,6 @@ async def test_a_token_that_is_refused_stays_in_use_while_there_is_no_other(
     assert len(scene.endpoint.forms) == 2
 
 
-class _Steps(trio.abc.Instrument):
-    """Events of HTTP that one step of any task takes at most."""
-
-    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        self.most = 0
-        self._now = 0
-        taken = h11.Connection.next_event
-
-        def next_event(http: h11.Connection) -> Any:
-            self._now += 1
-            self.most = max(self.most, self._now)
-            return taken(http)
-
-        monkeypatch.setattr(h11.Connection, "next_event", next_event)
-
-    def before_task_step(self, task: trio.lowlevel.Task) -> None:
-        self._now = 0
-
-
 async def test_an_answer_in_tiny_parts_is_read_in_short_steps(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -408,11 +390,11 @@ async def test_an_answer_in_tiny_parts_is_read_in_short_steps(
     scene.endpoint.answer = lambda: (
         b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + parts + b"0\r\n\r\n"
     )
-    steps = _Steps(monkeypatch)
-    trio.lowlevel.add_instrument(steps)
+    taken = HttpEvents(monkeypatch)
+    trio.lowlevel.add_instrument(taken)
     assert await tokens().token([]) == "header.claims.signature"
-    trio.lowlevel.remove_instrument(steps)
-    assert 100 < steps.most < 300
+    trio.lowlevel.remove_instrument(taken)
+    assert 100 < taken.in_step < 300
 
 
 async def test_an_endpoint_that_announces_its_answer_for_ever_is_not_waited_for(

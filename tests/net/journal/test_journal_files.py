@@ -339,6 +339,15 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
+def _nearly_full(disk: Path) -> tuple[FileSink, Path]:
+    """A journal of one line, and the file that leaves it little room."""
+    filler = disk / "filler"
+    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
+    sink = _sink(disk)
+    sink.write([b"one"])
+    return sink, filler
+
+
 def test_a_full_disk_tears_no_line_and_afterwards_all_is_written(small_disk: Path) -> None:
     filler = small_disk / "filler"
     filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
@@ -514,10 +523,7 @@ def test_a_file_that_could_not_be_synced_is_copied_and_synced(
 def test_a_torn_file_that_cannot_be_cut_is_copied_as_far_as_it_is_whole(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    filler = small_disk / "filler"
-    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
-    sink = _sink(small_disk)
-    sink.write([b"one"])
+    sink, filler = _nearly_full(small_disk)
     _Failing(monkeypatch, "ftruncate", errno.ENOTSUP, 1000, folders=False)
     for _ in range(3):
         with pytest.raises(OSError, match="No space left"):
@@ -559,10 +565,7 @@ def test_a_file_that_is_left_for_its_readers_has_no_line_that_comes_again(
     small_disk: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Three failures at the same time: the disk is full, cuts nothing, and reads nothing."""
-    filler = small_disk / "filler"
-    filler.write_bytes(b"x" * (_TMPFS_BYTES - 8192))
-    sink = _sink(small_disk)
-    sink.write([b"one"])
+    sink, filler = _nearly_full(small_disk)
     _Failing(monkeypatch, "ftruncate", errno.EIO, 1, folders=False)
     with pytest.raises(OSError, match="No space left"):
         sink.write([b"two", b"y" * 9000])

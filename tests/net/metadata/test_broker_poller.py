@@ -172,6 +172,7 @@ async def test_it_asks_versions_then_everything_then_who_the_broker_is(
         asked = [(a.key, a.version) for a in scene.broker.asked]
         assert asked == [(API_VERSIONS, 3), (METADATA, 12), (LIST_OFFSETS, 4)]
         assert scene.told.opened_with == [LEGACY]
+        assert scene.told.answers == 1
         assert scene.route.broker.view is not None
         assert scene.route.broker.view.leader("t", 1) == Leader(2, 6)
         assert (scene.route.broker.node, scene.poller.node) == (1, 1)

@@ -1,7 +1,7 @@
 """The HTTP server for metrics, health, the status and the kill switch."""
 
 import json
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import NamedTuple
@@ -148,7 +148,8 @@ class Admin:
                 await self._slices.take(steps)
             else:
                 # At once: requests that come together share the page that they ask for.
-                deque(steps, maxlen=0)
+                for _ in steps:
+                    pass
             if incoming.request is not None:
                 return incoming.request
             data = bytes(await stream.receive_some(_RECEIVE))

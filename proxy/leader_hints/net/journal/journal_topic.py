@@ -78,7 +78,7 @@ class KafkaSink:
         }
         self._fatal = False
         self._problem = _NOT_YET
-        self._produce_at_once(_AT_ONCE)
+        self._try_at_once(_AT_ONCE)
         self._batch: _Batch | None = None
         self._producer = self._open()
 
@@ -153,17 +153,17 @@ class KafkaSink:
             if not failed and batch.produced == self._at_once:
                 self._taken += 1
             if self._taken == _TRIED_AFTER:
-                self._produce_at_once(2 * self._at_once)
+                self._try_at_once(2 * self._at_once)
             return bool(batch.unsent) and not failed
         if batch.produced > 1:
-            self._produce_at_once(batch.produced // 2)
+            self._try_at_once(batch.produced // 2)
             return True
         # It came back first, and is taken no more.
-        self._produce_at_once(_AT_ONCE)
+        self._try_at_once(_AT_ONCE)
         line = batch.unsent.pop(0)
         raise LinesLostError(self._problem, line, line)
 
-    def _produce_at_once(self, lines: int) -> None:
+    def _try_at_once(self, lines: int) -> None:
         self._at_once, self._taken = min(lines, _AT_ONCE), 0
 
     def _produce(self, batch: "_Batch") -> None:

@@ -24,7 +24,6 @@ class UpstreamStates:
         self.all_met = trio.Event()
         self._pollers = pollers
         self._emit = emit
-        self._met: set[str] = set()
         self._faults: dict[str, str] = {}
         self._lost: set[BrokerPoller] = set()
 
@@ -32,7 +31,7 @@ class UpstreamStates:
         """Note that a broker has told its versions. Of one that is only watched nothing else will
         be known; one that is asked may go on to refuse the proxy's password, or hang."""
         if poller.route is not None:
-            self._meet(poller.route)
+            self._met(poller.route, self._fault(poller.route))
         if not poller.connected:
             self.answered(poller)
 
@@ -42,20 +41,22 @@ class UpstreamStates:
         if poller.connected:
             self._emit(SubscriptionReady(broker=str(poller.address), node=poller.node))
         if poller.route is not None:
-            self._faults[poller.route.name] = ""
+            self._met(poller.route, "")
 
     def lost(self, poller: BrokerPoller, reason: str) -> None:
         """Note that a broker does not answer; report it if it did, or never has."""
         if poller.route is not None:
-            self._faults[poller.route.name] = reason
-            self._meet(poller.route)
+            self._met(poller.route, reason)
         if poller not in self._lost:
             self._lost.add(poller)
             self._emit(SubscriptionLost(broker=str(poller.address), error=reason))
 
-    def _meet(self, route: Route) -> None:
-        self._met.add(route.name)
-        if all(p.route is not None and p.route.name in self._met for p in self._pollers.own):
+    def _fault(self, route: Route) -> str:
+        return self._faults.get(route.name, "not asked yet")
+
+    def _met(self, route: Route, fault: str) -> None:
+        self._faults[route.name] = fault
+        if all(p.route is not None and p.route.name in self._faults for p in self._pollers.own):
             self.all_met.set()
 
     def forget(self, poller: BrokerPoller) -> None:
@@ -66,5 +67,5 @@ class UpstreamStates:
         """Return whether a route's broker answers."""
         if self._pollers.of(route) is None:
             return Upstream(None)
-        fault = self._faults.get(route.name, "not asked yet")
+        fault = self._fault(route)
         return Upstream(not fault, fault)
