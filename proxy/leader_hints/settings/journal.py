@@ -93,8 +93,8 @@ class JournalSettings(Group):
             )
         if self.kind == "files" and self.kept_bytes < self.file_bytes:
             raise ValueError(
-                f"kept_bytes is {self.kept_bytes}, less than file_bytes, {self.file_bytes}: a file "
-                "would be removed as soon as it is finished"
+                f"kept_bytes is {self.kept_bytes}, less than file_bytes, {self.file_bytes}: one "
+                "file would be more than all may be"
             )
         if self.kind == "topic" and not self.bootstrap:
             raise ValueError("kind topic needs bootstrap, the brokers that take the records")
