@@ -13,6 +13,7 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
+from leader_hints.app import switch_file
 from leader_hints.app.switch_file import SwitchFile, read_switch_file
 from leader_hints.core.events import Event, SwitchNotKept
 from leader_hints.core.mode import Mode
@@ -242,6 +243,35 @@ async def test_a_disk_that_hangs_is_reported_and_left_behind(
         os.close(reader)
         nursery.cancel_scope.cancel()
     assert json.loads(path.read_text()) == {"r": "observe"}
+
+
+async def test_a_disk_that_hangs_for_long_keeps_few_threads(
+    tmp_path: Path, mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """There was one more in each 70 s."""
+    began, works = list[int](), threading.Event()
+
+    def hang(*_: object) -> None:
+        began.append(1)
+        works.wait()
+
+    monkeypatch.setattr(switch_file, "_write", hang)
+    file = SwitchFile(str(tmp_path / "switch.json"), list[Event]().append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        for _ in range(4 * 360):
+            await wait_all_tasks_blocked()
+            mock_clock.jump(10)
+        assert 8 < len(began) < 12
+        works.set()
+        await trio.to_thread.run_sync(until, lambda: not file._hung, "it works again")
+        # Though the next attempt was an hour away.
+        mock_clock.jump(10)
+        mock_clock.rate = 1
+        with trio.fail_after(5):
+            await file.written()
+        nursery.cancel_scope.cancel()
 
 
 async def test_a_file_that_is_handed_over_is_written_no_more(

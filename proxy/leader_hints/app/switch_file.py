@@ -17,7 +17,8 @@ from leader_hints.core.mode import Mode
 from leader_hints.errors import ConfigurationError
 from leader_hints.net.journal.journal_files import sync
 
-#: Seconds before a file that could not be written is tried again.
+#: Seconds before a file that could not be written is tried again: twice as long for each further
+#: attempt that hangs. Each keeps a thread and a descriptor, and a disk may hang for weeks.
 _AGAIN: Final = 10.0
 #: Seconds for writing it.
 _PATIENCE: Final = 60.0
@@ -38,8 +39,9 @@ class SwitchFile:
         #: Set when there is something to write.
         self._changed = trio.Event()
         self._is_written = True
-        #: How many attempts to write were given up.
-        self._hung = 0
+        #: How many attempts to write were given up, and those of them whose threads go on.
+        self._number = 0
+        self._hung: set[threading.Event] = set()
         #: Set when the present attempt is to leave the file as it is.
         self._given_up = threading.Event()
         self._handed_over = False
@@ -82,32 +84,47 @@ class SwitchFile:
                 reason = await self._try()
                 if reason:
                     self._emit(SwitchNotKept(reason=reason))
-                    await trio.sleep(_AGAIN)
+                    await self._pause()
                     self._changed.set()
                 else:
                     self._is_written = not self._changed.is_set()
 
+    async def _pause(self) -> None:
+        hung = len(self._hung)
+        for _ in range(2 ** max(hung - 1, 0)):
+            await trio.sleep(_AGAIN)
+            # One that has ended may say that the disk works again.
+            if len(self._hung) < hung:
+                return
+
     async def _try(self) -> str:
         """Write what is to be kept; return why that was in vain, "" if it was not."""
         given_up = self._given_up = threading.Event()
+        path, text = Path(self._path), json.dumps(self._modes)
+        # Those that hang may go on beside this one.
+        number = f".{self._number}" if self._number else ""
+        new = path.with_name(f"{path.name}.{os.getpid()}{number}")
+
+        def write() -> None:
+            try:
+                _write(path, text, new, given_up)
+            finally:
+                self._hung.discard(given_up)
+
+        self._hung.add(given_up)
         try:
             with trio.fail_after(_PATIENCE):
                 await trio.to_thread.run_sync(
-                    _write,
-                    Path(self._path),
-                    json.dumps(self._modes),
-                    self._hung,
-                    given_up,
-                    abandon_on_cancel=True,
-                    limiter=trio.CapacityLimiter(1),
+                    write, abandon_on_cancel=True, limiter=trio.CapacityLimiter(1)
                 )
         except trio.TooSlowError:
             # Its thread may go on one day, and must not replace what was written since.
             given_up.set()
-            self._hung += 1
+            self._number += 1
             return f"it was not written within {_PATIENCE:g} s"
         except (OSError, RuntimeError) as error:
             # The latter: the system may refuse a thread.
+            self._hung.discard(given_up)
             return (getattr(error, "strerror", None) or str(error)).lower()
         return ""
 
@@ -137,9 +154,7 @@ def read_switch_file(path: str) -> dict[str, Mode]:
         ) from None
 
 
-def _write(path: Path, text: str, hung: int, given_up: threading.Event) -> None:
-    # Those that hang may go on beside this one.
-    new = path.with_name(f"{path.name}.{os.getpid()}{f'.{hung}' if hung else ''}")
+def _write(path: Path, text: str, new: Path, given_up: threading.Event) -> None:
     try:
         with new.open("w", encoding="utf-8") as file:
             file.write(f"{text}\n")

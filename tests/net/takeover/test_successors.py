@@ -177,6 +177,32 @@ async def test_a_successor_that_has_gone_before_it_gets_an_answer_is_noticed(
             await serving.successors.check_successor()
 
 
+@pytest.mark.parametrize("leaves", ["before it closes", "after that"])
+@pytest.mark.parametrize("serves", [True, False])
+async def test_what_a_successor_said_counts_though_it_has_closed_since(
+    tmp_path: Path, serves: bool, leaves: str
+) -> None:
+    """A process that stalled when it was to leave took one that served for one that did not."""
+    async with _serving(tmp_path) as serving:
+        predecessor = await _successor(serving)
+        await predecessor.hand_over()
+        await send(predecessor._connection, {"ready": True, "reports": True})
+        await serving.successors.ready.wait()
+        if leaves == "before it closes":
+            await serving.successors.leave()
+        if serves:
+            await predecessor.serving()
+        predecessor.close()
+        if leaves == "after that":
+            await serving.successors.leave()
+        if serves:
+            await serving.successors.check_successor()
+        else:
+            with pytest.raises(TakeoverError, match="ended before it listened"):
+                await serving.successors.check_successor()
+    assert len(serving.failures) == (not serves)
+
+
 async def test_a_successor_that_says_nothing_is_not_waited_for_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

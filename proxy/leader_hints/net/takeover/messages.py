@@ -70,10 +70,14 @@ async def receive(connection: trio.socket.SocketType) -> tuple[Message, list[int
     :raises TakeoverError: there is none, or it is none of these.
     """
     room = socket.CMSG_SPACE(MOST_SOCKETS * array.array("i").itemsize)
+    how = _MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC
     try:
-        data, beside, flags, _ = await connection.recvmsg(
-            _MOST_BYTES, room, socket.MSG_CMSG_CLOEXEC
-        )
+        try:
+            data, beside, flags, _ = await connection.recvmsg(*how)
+        except ConnectionResetError:
+            # It has closed its end without reading everything. Linux reports that first, and what
+            # it had sent before only then.
+            data, beside, flags, _ = await connection.recvmsg(*how)
     except OSError as error:
         raise TakeoverError(f"the other process has ended: {reason_of(error)}") from None
     sockets = array.array("i")

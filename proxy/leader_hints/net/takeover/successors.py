@@ -104,7 +104,9 @@ class Successors:
                 try:
                     await send(self._successor, closed)
                 except TakeoverError:
-                    self._is_lost = True
+                    # If this process stalled for long, the other one serves without its answer:
+                    # what it reported of that is still to be read.
+                    self._is_lost = not self._reports
 
     async def check_successor(self) -> None:
         """Return once the successor serves, or has had long enough for that.
