@@ -15,6 +15,7 @@ from leader_hints.core.replicas.closest_replica import (
     Outcome,
     closest,
     comes_back,
+    ends_where_offsets_lack,
     may_be_deleted,
 )
 
@@ -82,6 +83,24 @@ def test_the_rule(
 )
 def test_which_clients_come_back_to_the_leader(software: str, expected: bool) -> None:
     assert comes_back(software) is expected
+
+
+@pytest.mark.parametrize(
+    ("software", "expected"),
+    [
+        *((f"sarama/v1.{version}", True) for version in ("0.9", "46.3", "61.0", "61")),
+        *((f"sarama/v{version}", False) for version in ("1.61.1", "1.100.0", "2.0.0")),
+        ("sarama/1.61.0", True),
+        ("sarama/1.61.1", False),
+        ("sarama/dev", True),
+        ("sarama/", True),
+        ("sarama", False),
+        ("apache-kafka-java/1.0.0", False),
+        ("", False),
+    ],
+)
+def test_which_clients_end_where_offsets_lack(software: str, expected: bool) -> None:
+    assert ends_where_offsets_lack(software) is expected
 
 
 def test_clients_are_spread_and_each_stays_where_it_is() -> None:

@@ -70,6 +70,7 @@ _BY_NAME = pytest.mark.parametrize(
 )
 _JAVA = ("apache-kafka-java", "3.9.1")
 _KAFKA_PYTHON = ("kafka-python", "3.0.12")
+_OLD_SARAMA = ("sarama", "v1.61.0")
 
 
 class Clock:
@@ -460,8 +461,11 @@ def test_a_consumer_that_has_read_all_there_is_goes_to_a_replica() -> None:
     assert scene.named == [(0, CLOSE, False), (1, CLOSE, False)]
 
 
-def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back() -> None:
-    scene = Scene()
+@pytest.mark.parametrize("software", [_JAVA, _OLD_SARAMA], ids=lambda software: software[0])
+def test_a_follower_in_sync_is_left_in_peace_and_one_that_is_not_sends_back(
+    software: tuple[str, str],
+) -> None:
+    scene = Scene(software=software)
     scene.route.broker.node = CLOSE
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
     assert scene.route.rack_traffic.outcomes == {Outcome.FOLLOWER: 1}
@@ -759,6 +763,12 @@ def test_in_observe_kafka_python_gets_all_records() -> None:
 
 def test_kafka_python_in_the_leader_s_rack_is_not_kept_back() -> None:
     _unnamed(Scene(software=_KAFKA_PYTHON, rack="a"), Outcome.SAME_RACK)
+
+
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE])
+def test_no_replica_is_named_to_a_client_that_ends_where_that_lacks_its_offset(mode: Mode) -> None:
+    """A follower may have fallen behind since it was known to be in sync."""
+    _unnamed(Scene(software=_OLD_SARAMA, mode=mode), Outcome.CLIENT)
 
 
 def test_what_is_taken_out_is_never_counted_as_read() -> None:

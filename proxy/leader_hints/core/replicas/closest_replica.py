@@ -11,6 +11,7 @@ follower might name itself each time, but once Metadata has no such broker any m
 UnknownBrokerIdError.
 """
 
+import re
 from collections.abc import Callable, Collection
 from enum import StrEnum
 from typing import Final, NamedTuple
@@ -18,6 +19,11 @@ from zlib import crc32
 
 #: Clients that come back after each response, by what they call themselves (KIP-511).
 _COMES_BACK: Final = "kafka-python"
+#: From which version on sarama asks the leader when a follower lacks an offset (OFFSET_OUT_OF_RANGE
+#: in its consumer.go). Before, it ends what it reads of that partition for good. It calls itself
+#: "dev" where it was built from its sources, or from copies of them.
+_SARAMA: Final = re.compile(r"sarama/(?:v?(\d{1,9})\.(\d{1,9})\.(\d{1,9}))?", re.ASCII)
+_SARAMA_ASKS: Final = (1, 61, 1)
 
 
 class Outcome(StrEnum):
@@ -32,7 +38,8 @@ class Outcome(StrEnum):
     whose beginning was deleted; a follower may have deleted more. ``SAME_RACK``: this broker leads,
     in the consumer's rack. ``FOLLOWER``: it is a follower there, in sync. ``NO_REPLICA``: no
     replica in sync is in the rack. ``PAUSED``: those that are were named lately, and the consumer
-    has come back, or has read nothing there.
+    has come back, or has read nothing there. ``CLIENT``: the consumer would end if the replica
+    lacked what it asks for.
     """
 
     NAMED = "named"
@@ -47,6 +54,7 @@ class Outcome(StrEnum):
     FOLLOWER = "follower in sync"
     NO_REPLICA = "no replica"
     PAUSED = "paused"
+    CLIENT = "client"
 
 
 class Known(NamedTuple):
@@ -109,6 +117,18 @@ def comes_back(software: str) -> bool:
     ``software``: as name/version, "" if it has not said.
     """
     return software.partition("/")[0] == _COMES_BACK
+
+
+def ends_where_offsets_lack(software: str) -> bool:
+    """Whether a client reads no more of a partition if a replica that was named lacks its offset.
+
+    That replica may have fallen behind since it was known to be in sync. ``software``: as for
+    :func:`comes_back`.
+    """
+    sarama = _SARAMA.match(software)
+    return (
+        sarama is not None and tuple(int(number or 0) for number in sarama.groups()) < _SARAMA_ASKS
+    )
 
 
 def _weight(identity: bytes, node: int) -> tuple[int, int]:

@@ -17,6 +17,7 @@ from leader_hints.core.replicas.closest_replica import (
     Outcome,
     closest,
     comes_back,
+    ends_where_offsets_lack,
     may_be_deleted,
 )
 from leader_hints.core.replicas.followed import Followed, has_just_moved
@@ -268,6 +269,8 @@ class Placement:
             offered.position, offered.start, offered.high
         ):
             return None, Outcome.OLDEST
+        if choice.outcome is Outcome.NAMED and ends_where_offsets_lack(self._link.client.software):
+            return None, Outcome.CLIENT
         if choice.node is not None and not self._is_of_now(
             leader.epoch, asked.of(topic, partition)
         ):
