@@ -3,6 +3,7 @@ from collections.abc import Mapping
 import pytest
 
 from leader_hints.apis.metadata import UNTOLD_ID, ZERO_ID, Led, TopicMetadata
+from leader_hints.core.cluster.doubts import Source
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
@@ -413,6 +414,52 @@ def test_each_routes_polls_count_for_themselves() -> None:
     assert view.leader("t", 0) == Leader(1, 5)
     list(view.topics.forget_absent(set(), "another"))
     assert view.leader("t", 0) is None
+
+
+def _forgotten(*ids: bytes) -> LeaderView:
+    """Return a view that knows a topic of these ids, one after the other, no more."""
+    view = LeaderView("cluster")
+    for node, one in enumerate(ids, 1):
+        for route in ("one", "another"):
+            view.learn(answer({0: (node, 5)}, topic=one), node, route=route)
+            view.hidden.take(answer({0: (node, 5)}, topic=one), route)
+    for _ in range(2):
+        list(view.topics.forget_absent(set(), "one"))
+    assert view.leader("t", 0) is None
+    return view
+
+
+def test_a_former_id_is_not_back_though_polls_lacked_the_topic_meanwhile() -> None:
+    """One broker, which was away from before it was deleted, brought it back for two minutes."""
+    view = _forgotten(topic_id(1))
+    view.learn(answer({0: (2, 0)}, topic=topic_id(2)), 2, route="one")
+    topic = view.topics.get("t")
+    assert topic is not None
+    assert [topic.is_another_to(Source(None, one)) for one in ("one", "another")] == [False, True]
+    view.learn(answer({0: (1, 5)}, topic=topic_id(1)), 3, route="third")
+    assert view.leader("t", 0) == Leader(2, 0)
+    assert topic.is_another_to(Source(3, "third"))
+    # Each route counts once it has reported the new id, in any answer.
+    for route in ("another", "third"):
+        view.learn(answer({0: (2, 0)}, topic=topic_id(2)), 3, route=route)
+        assert not topic.is_another_to(Source(3, route))
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_a_topic_that_is_shown_again_is_the_same(first: int) -> None:
+    """Nothing tells whether its id or a former one of its name is shown first."""
+    view = _forgotten(topic_id(1), topic_id(2))
+    for number in (first, 2, 1):
+        view.learn(answer({0: (number, 5)}, topic=topic_id(number)), 3, route="one")
+    assert view.leader(topic_id(2), 0) == view.leader("t", 0) == Leader(2, 5)
+
+
+def test_an_id_comes_back_though_the_topic_was_shown_without_one_meanwhile() -> None:
+    view = _forgotten(topic_id(1))
+    view.learn(answer({0: (2, 0)}, topic=UNTOLD_ID), 2, route="one")
+    view.learn(answer({0: (2, 0)}, topic=topic_id(2)), 2, route="one")
+    view.learn(answer({0: (1, 5)}, topic=topic_id(1)), 3, route="third")
+    assert view.leader("t", 0) == Leader(2, 0)
 
 
 @pytest.mark.parametrize("why", ["left", "hidden", "never shown"])

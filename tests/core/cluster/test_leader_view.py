@@ -237,7 +237,8 @@ class View(RuleBasedStateMachine):
     """A view that hears anything from anybody, and the simplest model of what it may believe.
 
     ``told``: every (node, epoch) that was ever said of a partition. ``known``: what the model
-    believes, by topic (id, or name without one) and partition. ``current``: the topic of a name.
+    believes, by topic (id, or name without one) and partition. ``current``: the topic of a name;
+    ``gone``: that of one that is not known any more, behind the former ones.
     ``reports``: what each said last of a partition about which they disagree. A broker whose node
     is not known is the one behind the route, which is node 0; the others are behind none.
     """
@@ -253,6 +254,7 @@ class View(RuleBasedStateMachine):
         self.known: dict[tuple[bytes | str, int], Leader] = {}
         self.current: dict[str, bytes | str] = {}
         self.retired: dict[str, list[bytes | str]] = {}
+        self.gone: dict[str, list[bytes | str]] = {}
         self.claims: dict[str, dict[int, bytes | str]] = {}
         self.contradicted: dict[str, set[tuple[int, int]]] = {}
         self.absent: dict[str, int] = {}
@@ -286,6 +288,10 @@ class View(RuleBasedStateMachine):
                 return
             self.retired[name].remove(topic)
         old = self.current.get(name)
+        gone = self.gone.pop(name, []) if old is None else []
+        if gone:
+            # Which of these is the last one is not known.
+            self.retired[name] = gone[: gone.index(topic)] if topic in gone else gone
         if old is not None and old != topic:
             self.retired.setdefault(name, []).append(old)
             self._forget(name)
@@ -372,8 +378,9 @@ class View(RuleBasedStateMachine):
         for name in set(self.current) - present:
             self.absent[name] += 1
             if self.absent[name] >= 2:
+                if self.ids:
+                    self.gone[name] = [*self.retired.pop(name, []), self.current[name]]
                 self._forget(name)
-                self.retired.pop(name, None)
 
     def _begin_again(self, name: str, partition: int) -> None:
         of_all = self.contradicted.get(name, set())

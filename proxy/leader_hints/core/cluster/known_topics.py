@@ -16,7 +16,7 @@ that is reported with one counts as reported without an id.
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Set
 from itertools import count
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from leader_hints.apis.error_codes import ErrorCode
 from leader_hints.apis.fetch_response import Topic
@@ -48,6 +48,15 @@ _LOOKED_UP_AT_ONCE = 1000
 #: Where each cluster's count of topics that were forgotten begins, far from all others'.
 _COUNTS_FROM = count(0, 1 << 32)
 _Member = TypeVar("_Member", str, int)
+
+
+class _Forgotten(NamedTuple):
+    """What is remembered of a topic that was forgotten: ``ids``, its own behind the former ones of
+    its name; ``shown``: the routes whose brokers had shown one of these when they were last heard.
+    """
+
+    ids: tuple[bytes, ...]
+    shown: frozenset[str]
 
 
 class TopicFollower(Protocol):
@@ -97,8 +106,8 @@ class KnownTopics:
         self._with_ids = 0
         #: Names of topics of which no answer has told whether they have ids, as others here do.
         self._untold: set[str] = set()
-        #: Names that topics with ids had which were forgotten, the last one last.
-        self._former: OrderedDict[str, None] = OrderedDict()
+        #: Topics with ids that were forgotten, by name, the last one last.
+        self._former: OrderedDict[str, _Forgotten] = OrderedDict()
         self._topics: dict[Topic, TopicLeaders] = {}
         self._keys: dict[str, Topic] = {}
         self._synthetic_ids: OrderedDict[bytes, str] = OrderedDict()
@@ -226,13 +235,14 @@ class KnownTopics:
         untold = answer.id == UNTOLD_ID
         if known is None:
             told = UNTOLD_ID if untold and self._with_ids else topic_id
-            return self._add(answer.name, told, (), source)
+            return self._add_unknown(answer.name, told, topic_id, source)
         if known.id == topic_id:
             if known.name in self._untold and not untold:
                 self._has_no_id(known)
             known.reported_by(source.node, self._clock(), self.joined)
-            if known.elsewhere:
+            if known.elsewhere or known.former:
                 known.elsewhere -= source.names
+                known.former = self.without(known.former, source.route)
             if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
             elif poll:
@@ -250,11 +260,29 @@ class KnownTopics:
         retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
         topic = self._add(answer.name, topic_id, retired, source)
         if recreated:
-            # One set for all topics, mostly: they may be recreated together.
-            both = known.former and self._shared(known.seen | known.former)
-            topic.former = both or known.seen
+            topic.former = self.without(self._shown(known), source.route)
             topic.elsewhere = known.elsewhere - source.names
         return topic
+
+    def _add_unknown(
+        self, name: str, told_id: bytes, topic_id: bytes, source: Source
+    ) -> TopicLeaders:
+        """Add a topic of a name that is not known, or not any more: it may have been hidden."""
+        gone = self._former.get(name)
+        if gone is None:
+            return self._add(name, told_id, (), source)
+        if topic_id in gone.ids:
+            # It may also be a former one. Ids have no order, so those after it may come back.
+            return self._add(name, told_id, gone.ids[: gone.ids.index(topic_id)], source)
+        topic = self._add(name, told_id, gone.ids, source)
+        topic.former = self.without(gone.shown, source.route)
+        return topic
+
+    def _shown(self, topic: TopicLeaders) -> frozenset[str]:
+        """Return which routes' brokers have shown a topic, or a former one of its name."""
+        # One set for all topics, mostly: they may be recreated together.
+        both = topic.former and self._shared(topic.seen | topic.former)
+        return both or topic.seen
 
     def _insists(self, known: TopicLeaders, topic_id: bytes, source: Source) -> bool:
         stay = self.stay(source.poller)
@@ -470,7 +498,8 @@ class KnownTopics:
         if self.follower is not None:
             self.follower.forgotten(topic.name)
         if topic.id:
-            self._former[topic.name] = None
+            ids = (*topic.retired, topic.id)[-_RETIRED:]
+            self._former[topic.name] = _Forgotten(ids, self._shown(topic))
             self._former.move_to_end(topic.name)
             if len(self._former) > _MOST_FORGOTTEN:
                 self._former.popitem(last=False)

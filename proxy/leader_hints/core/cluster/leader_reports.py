@@ -163,14 +163,12 @@ class LeaderReports:
         source: Source,
         before: PartitionBits,
         contradicted: PartitionBits,
-        *,
-        poll: bool,
     ) -> Iterator[None]:
-        """Add to ``contradicted`` which known partitions an answer lacks, in steps.
+        """Add to ``contradicted`` which known partitions a poll lacks, in steps.
 
         Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
         that had more: then two polls of most brokers lack them. ``before``: which partitions the
-        last poll of this one contradicted, if this is a poll as well.
+        last poll of this one contradicted.
         """
         listed = bytearray(len(topic.leaders))
         for number, led in enumerate(answer.partitions, 1):
@@ -188,7 +186,7 @@ class LeaderReports:
                         self._forget(topic, partition - 1)
                     # That looked at what each of perhaps a thousand routes lacks.
                     yield
-        while poll and (dropped := topic.shrink(contradicted, _MISSING_AT_ONCE)):
+        while dropped := topic.shrink(contradicted, _MISSING_AT_ONCE):
             self._topics.partitions -= dropped
             yield
 

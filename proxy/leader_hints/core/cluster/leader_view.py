@@ -35,7 +35,7 @@ LEARNT_AT_ONCE = 100
 _DISPUTED = 20
 #: Routes that have contradicted partitions of a topic, so many of which count as one partition: of
 #: each one that moves it is dropped what all of them contradicted.
-_CONTRADICTED = 10
+_CONTRADICTED = 4
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -260,8 +260,8 @@ class LeaderView:
                 self._report_in_sync(topic, led, nodes, broker.node)
             if settles or self._moves.claims:
                 self._reports.named(topic, led, broker.name, settles=settles)
-        if not topic.id and len(answer.partitions) < len(topic.leaders):
-            for _ in self._reports.missing(topic, answer, broker, before, contradicted, poll=poll):
+        if poll and not topic.id and len(answer.partitions) < len(topic.leaders):
+            for _ in self._reports.missing(topic, answer, broker, before, contradicted):
                 yield moves
                 if not self.topics.has(topic):
                     return

@@ -63,7 +63,7 @@ class TopicLeaders:
     while others may still lead a former topic of the name. ``retired``: former ids of the name;
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
     brokers whose last report was of one; ``former``: the routes whose brokers had shown such a one
-    when the view learnt of this; they mean it until they are among ``seen``. ``contradicted``:
+    when the view learnt of this, and have not reported this id since. ``contradicted``:
     which partitions the last poll of each broker contradicted. ``behind``: by partition, which
     polls have reported lower epochs than the known one, while nobody reported that one. ``seen``:
     the routes whose brokers show it to the proxy; ``absent``: those whose last poll lacked it, if
@@ -151,9 +151,7 @@ class TopicLeaders:
 
     def is_another_to(self, source: Source) -> bool:
         """Whether a broker means a former topic of the name, as far as it has reported."""
-        if self.elsewhere & source.names:
-            return True
-        return source.route in self.former and source.route not in self.seen
+        return source.route in self.former or not self.elsewhere.isdisjoint(source.names)
 
     def report_in_sync(self, led: Led, nodes: bytes, reporter: int | None) -> bool:
         """Take the replicas in sync that a broker reports beside the known leader.

@@ -57,10 +57,11 @@ _ANSWERED, _HELD = 2, 6
 #: Names and keys of topics for which one step looks up which held responses wait for an answer.
 _ANSWERED_AT_ONCE = 2000
 #: Partitions of Metadata that passes by which one step takes; as how many of them count, besides, a
-#: topic, those of a large topic that were read before they are taken, and one that has moved; and
-#: responses of which the rest waits for its turn: of more only the beginning is taken.
+#: topic, those of a large topic that were read before they are taken, one that has moved, and a
+#: topic that is forgotten; and responses of which the rest waits for its turn: of more only the
+#: beginning is taken.
 _PASSING_AT_ONCE = 1500
-_PASSING_TOPIC, _PASSING_READ, _PASSING_MOVED = 3, 500, 1
+_PASSING_TOPIC, _PASSING_READ, _PASSING_MOVED, _PASSING_FORGOTTEN = 5, 500, 1, 300
 _MOST_PASSING = 16
 #: Brokers to which connecting begins before other tasks get their turn: each costs some 0.2 ms,
 #: with TLS a millisecond or two. There may be a thousand, which all come back at the same time.
@@ -512,7 +513,7 @@ def _learning_in_passing(
 
     A client chose the version: that an older one has no ids says nothing of the cluster.
     """
-    untold = version < metadata.TOPIC_IDS_FROM
+    untold, forgotten = version < metadata.TOPIC_IDS_FROM, view.topics.forgotten
     for topic in answer.steps:
         yield _PASSING_READ if topic is None else _PASSING_TOPIC, []
         if topic is None:
@@ -522,6 +523,10 @@ def _learning_in_passing(
         left = len(topic.partitions)
         told = topic._replace(id=metadata.UNTOLD_ID) if untold else topic
         for moves in view.learning(told, source.node, route=source.route):
-            taken = min(left, LEARNT_AT_ONCE)
-            left -= taken
+            # If it pauses more often, what it does for one partition is more.
+            taken = min(left, LEARNT_AT_ONCE) or LEARNT_AT_ONCE
+            left -= min(left, taken)
             yield taken + _PASSING_MOVED * len(moves), moves
+        if view.topics.forgotten != forgotten:
+            forgotten = view.topics.forgotten
+            yield _PASSING_FORGOTTEN, []
