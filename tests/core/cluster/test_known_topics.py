@@ -454,7 +454,19 @@ def test_a_topic_that_is_shown_again_is_the_same(first: int) -> None:
     assert view.leader(topic_id(2), 0) == view.leader("t", 0) == Leader(2, 5)
 
 
-def test_an_id_comes_back_though_the_topic_was_shown_without_one_meanwhile() -> None:
+@pytest.mark.parametrize("untold", [UNTOLD_ID, ZERO_ID])
+def test_a_topic_that_is_shown_without_its_id_first_gets_it_from_any_answer(untold: bytes) -> None:
+    """A client's Metadata has no ids up to version 9. Polls take two minutes."""
+    view = _forgotten(topic_id(1), topic_id(2))
+    for one in (untold, topic_id(1), topic_id(2)):
+        view.learn(answer({0: (2, 5)}, topic=one), 2, route="one")
+    assert view.leader(topic_id(2), 0) == Leader(2, 5)
+    topic = view.topics.get("t")
+    assert topic is not None
+    assert not topic.is_another_to(Source(2, "one"))
+
+
+def test_no_former_id_is_back_though_the_topic_was_shown_without_one_meanwhile() -> None:
     view = _forgotten(topic_id(1))
     view.learn(answer({0: (2, 0)}, topic=UNTOLD_ID), 2, route="one")
     view.learn(answer({0: (2, 0)}, topic=topic_id(2)), 2, route="one")

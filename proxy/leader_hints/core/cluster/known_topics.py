@@ -255,11 +255,11 @@ class KnownTopics:
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.
-        recreated = known.id and topic_id
-        former = (*known.retired, known.id) if recreated else known.retired
-        retired = tuple(one for one in former if one != topic_id)[-_RETIRED:]
+        gone = self._former.get(answer.name) if topic_id else None
+        former = known.retired if gone is None else gone.ids
+        retired = tuple(one for one in former if one != topic_id)
         topic = self._add(answer.name, topic_id, retired, source)
-        if recreated:
+        if known.id and topic_id:
             topic.former = self.without(self._shown(known), source.route)
             topic.elsewhere = known.elsewhere - source.names
         return topic
@@ -274,7 +274,9 @@ class KnownTopics:
         if topic_id in gone.ids:
             # It may also be a former one. Ids have no order, so those after it may come back.
             return self._add(name, told_id, gone.ids[: gone.ids.index(topic_id)], source)
-        topic = self._add(name, told_id, gone.ids, source)
+        # So may the last one of a topic that is shown without its id.
+        retired = gone.ids if topic_id else gone.ids[:-1]
+        topic = self._add(name, told_id, retired, source)
         topic.former = self.without(gone.shown, source.route)
         return topic
 
