@@ -1,12 +1,14 @@
 """What the kill switch keeps over a restart, if it is to."""
 
 import contextlib
+import errno
 import json
 import os
 import signal
 import socket
 import threading
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -271,6 +273,44 @@ async def test_a_disk_that_hangs_for_long_keeps_few_threads(
         mock_clock.rate = 1
         with trio.fail_after(5):
             await file.written()
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_disk_that_fails_after_another_one_hung_is_tried_again_soon(
+    tmp_path: Path, mock_clock: MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Another one may be mounted in its place, and what hung there hangs for good."""
+    began, over = list[int](), threading.Event()
+
+    def fail(*_: object) -> None:
+        began.append(1)
+        if len(began) <= 5:
+            over.wait()
+        elif len(began) <= 7:
+            raise OSError(errno.ENOSPC, "no space left on device")
+
+    def is_begun(number: int) -> bool:
+        return len(began) >= number
+
+    def is_reported(number: int) -> bool:
+        return len(events) >= number
+
+    monkeypatch.setattr(switch_file, "_write", fail)
+    events = list[Event]()
+    file = SwitchFile(str(tmp_path / "switch.json"), events.append)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(file.run)
+        file.keep({"r": Mode.OFF})
+        for number in range(1, 9):
+            await trio.to_thread.run_sync(until, partial(is_begun, number), "it is tried again")
+            if number <= 5:
+                mock_clock.jump(60)
+            elif number <= 7:
+                await trio.to_thread.run_sync(until, partial(is_reported, number), "it failed")
+            for _ in range(2 ** (number - 1) if number <= 5 else 1):
+                await wait_all_tasks_blocked()
+                mock_clock.jump(10)
+        over.set()
         nursery.cancel_scope.cancel()
 
 

@@ -18,7 +18,7 @@ from leader_hints.errors import ConfigurationError
 from leader_hints.net.journal.journal_files import sync
 
 #: Seconds before a file that could not be written is tried again: twice as long for each further
-#: attempt that hangs. Each keeps a thread and a descriptor, and a disk may hang for weeks.
+#: attempt in a row that hangs. Each keeps a thread and a descriptor, and a disk may hang for weeks.
 _AGAIN: Final = 10.0
 #: Seconds for writing it.
 _PATIENCE: Final = 60.0
@@ -39,8 +39,9 @@ class SwitchFile:
         #: Set when there is something to write.
         self._changed = trio.Event()
         self._is_written = True
-        #: How many attempts to write were given up, and those of them whose threads go on.
-        self._number = 0
+        #: How many attempts to write were given up, and how many of them in a row at last; those
+        #: whose threads go on.
+        self._number = self._in_a_row = 0
         self._hung: set[threading.Event] = set()
         #: Set when the present attempt is to leave the file as it is.
         self._given_up = threading.Event()
@@ -91,7 +92,7 @@ class SwitchFile:
 
     async def _pause(self) -> None:
         hung = len(self._hung)
-        for _ in range(2 ** max(hung - 1, 0)):
+        for _ in range(2 ** max(self._in_a_row - 1, 0)):
             await trio.sleep(_AGAIN)
             # One that has ended may say that the disk works again.
             if len(self._hung) < hung:
@@ -112,6 +113,7 @@ class SwitchFile:
                 self._hung.discard(given_up)
 
         self._hung.add(given_up)
+        before, self._in_a_row = self._in_a_row, 0
         try:
             with trio.fail_after(_PATIENCE):
                 await trio.to_thread.run_sync(
@@ -121,6 +123,7 @@ class SwitchFile:
             # Its thread may go on one day, and must not replace what was written since.
             given_up.set()
             self._number += 1
+            self._in_a_row = before + 1
             return f"it was not written within {_PATIENCE:g} s"
         except (OSError, RuntimeError) as error:
             # The latter: the system may refuse a thread.
