@@ -525,7 +525,7 @@ def _learning_in_passing(
         for moves in view.learning(told, source.node, route=source.route):
             # If it pauses more often, what it does for one partition is more.
             taken = min(left, LEARNT_AT_ONCE) or LEARNT_AT_ONCE
-            left -= min(left, taken)
+            left = max(left - taken, 0)
             yield taken + _PASSING_MOVED * len(moves), moves
         if view.topics.forgotten != forgotten:
             forgotten = view.topics.forgotten
