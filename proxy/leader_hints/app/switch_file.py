@@ -113,7 +113,6 @@ class SwitchFile:
                 self._hung.discard(given_up)
 
         self._hung.add(given_up)
-        before, self._in_a_row = self._in_a_row, 0
         try:
             with trio.fail_after(_PATIENCE):
                 await trio.to_thread.run_sync(
@@ -123,12 +122,14 @@ class SwitchFile:
             # Its thread may go on one day, and must not replace what was written since.
             given_up.set()
             self._number += 1
-            self._in_a_row = before + 1
+            self._in_a_row += 1
             return f"it was not written within {_PATIENCE:g} s"
         except (OSError, RuntimeError) as error:
             # The latter: the system may refuse a thread.
             self._hung.discard(given_up)
+            self._in_a_row = 0
             return (getattr(error, "strerror", None) or str(error)).lower()
+        self._in_a_row = 0
         return ""
 
 
