@@ -49,8 +49,10 @@ PART_OF: Final = {
     "replica": READ,
 }
 #: A quarantined line is kept up to so many characters.
-_LONGEST_LINE: Final = 10_000
+LONGEST_LINE: Final = 10_000
 _NEWER: Final = "newer_version"
+#: The fault of a line of which nothing can be read.
+NOT_JSON: Final = "not_json"
 _MODE: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": BAD}
 #: 2026-01-02T03:04:05.000006Z
 _TIME_LENGTH: Final = 27
@@ -91,7 +93,7 @@ def fault(event: Column) -> Column:
         lacks = reduce(lambda a, b: a | b, (event[name].isNull() for name in names))
         missing = missing | ((event["event"] == kind) & lacks)
     return (
-        F.when(event.isNull() | (event[BAD].isNotNull() & read_nothing), "not_json")
+        F.when(event.isNull() | (event[BAD].isNotNull() & read_nothing), NOT_JSON)
         .when(event["version"] > VERSION, _NEWER)
         .when(event[BAD].isNotNull(), "wrong_type")
         .when(missing, "missing_column")
@@ -132,7 +134,7 @@ def read(lines: DataFrame) -> DataFrame:
     columns = {name: event[name] for name in COLUMNS} | {"time": instant(event["time"])}
     # Its characters are counted where it is cut, so only what is kept is cut.
     later = (F.col("fault") == _NEWER) | (~is_bad & _has_more(event))
-    cut = F.when(is_bad, F.substring("line", 1, _LONGEST_LINE))
+    cut = F.when(is_bad, F.substring("line", 1, LONGEST_LINE))
     return judged.select(
         *(of.alias(name) for name, of in columns.items()),
         F.when(is_bad | later, F.col("source")).alias("source"),

@@ -15,7 +15,15 @@ import duckdb
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
-from leader_hints_report.journal.events import PART_OF, REST, STORED, read
+from leader_hints_report.journal.events import (
+    BAD_PART,
+    LONGEST_LINE,
+    NOT_JSON,
+    PART_OF,
+    REST,
+    STORED,
+    read,
+)
 from leader_hints_report.journal.format import (
     ALWAYS,
     COLUMNS,
@@ -39,8 +47,14 @@ _TIME: Final = (
     r'"time":"[0-9]{4}-[0-9]{2}-[0-9]{2}T(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]\.[0-9]{6}Z"'
 )
 
+#: An object that nothing closes is no JSON to anybody: what a process leaves that was killed as it
+#: wrote. Not where Spark would end a line, or keep less of it.
+_IS_TORN: Final = (
+    f"(line[1] = '{{' AND NOT contains(line, '}}') AND NOT contains(line, chr(13)) "
+    f"AND strlen(line) <= {LONGEST_LINE})"
+)
 
-#: Where lines that are not plain are put, until they are read.
+#: Where lines that are neither plain nor torn are put, until they are read.
 ODD_PART: Final = "odd"
 #: How the names of files end that are read so: compressed ones are few.
 PLAIN_FILE: Final = ".jsonl"
@@ -69,8 +83,8 @@ def store(sizes: Mapping[str, int], folder: str, cores: int) -> list[str]:
     """Write the rows of local files to ``folder``, by part and day; return the files that are there
     and cannot be read so, of which nothing is written.
 
-    ``sizes``: of the files, in bytes. Lines that are not plain become rows of :data:`ODD_PART` with
-    their ``source``.
+    ``sizes``: of the files, in bytes. Lines that are neither plain nor torn become rows of
+    :data:`ODD_PART` with their ``source``.
     """
     left: list[str] = []
     Path(folder).mkdir(parents=True, exist_ok=True)
@@ -196,9 +210,9 @@ def _row() -> str:
         "time": "TRY_CAST(event.time AS TIMESTAMPTZ)",
         "source": "CASE WHEN NOT plain THEN 'file:' || filename END",
         "line": "CASE WHEN NOT plain THEN line END",
-        "fault": "NULL::VARCHAR",
-        "part": f"CASE WHEN NOT plain THEN '{ODD_PART}' ELSE "
-        f"CASE event.event {parts} ELSE '{REST}' END END",
+        "fault": f"CASE WHEN NOT plain AND {_IS_TORN} THEN '{NOT_JSON}' END",
+        "part": f"CASE WHEN plain THEN CASE event.event {parts} ELSE '{REST}' END "
+        f"WHEN {_IS_TORN} THEN '{BAD_PART}' ELSE '{ODD_PART}' END",
         "day": "TRY_CAST(event.time[1:10] AS DATE)",
     }
     return ", ".join(f'{columns[name]} AS "{name}"' for name in STORED.names)

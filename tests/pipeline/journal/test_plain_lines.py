@@ -156,6 +156,20 @@ def test_what_sidecars_write_is_plain(tmp_path: Path) -> None:
     assert parts == {"rest": 4, "encounter": 2, "move": 1, "latency": 1, "read": 2}
 
 
+def test_a_line_cut_anywhere_needs_no_spark(spark: SparkSession, tmp_path: Path) -> None:
+    """What a process leaves that was killed as it wrote."""
+    whole = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in _EVENTS]
+    cut = [line[:at] for line in whole for at in range(1, len(line))]
+    assert _in_duckdb(cut, tmp_path) == {"bad": len(cut)}
+    files = Files(spark).found(f"{tmp_path}/*.jsonl")
+    assert _rows(spark, files, tmp_path / "out") == _by_spark(spark, files)
+
+
+@pytest.mark.parametrize("line", ['{"' + "é" * 5000, '{"run":"}', " {", "["])
+def test_a_line_that_only_looks_cut_is_odd(tmp_path: Path, line: str) -> None:
+    assert _in_duckdb([line], tmp_path) == {"odd": 1}
+
+
 def test_on_one_machine_duckdb_stores_them(spark: SparkSession, tmp_path: Path) -> None:
     lines = [json.dumps(one, separators=(",", ":")) for one in (*_EVENTS, latency(0, 7, -1))]
     (tmp_path / "a.jsonl").write_text("\n".join(lines))
