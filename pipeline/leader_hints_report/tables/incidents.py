@@ -92,7 +92,7 @@ def incidents(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
         kind = F.when(holds, rule.kind).otherwise(kind)
         words = F.when(holds, rule.words).otherwise(words)
     judged = facts.withColumns({"kind": kind, "rule": words})
-    meanwhile = _encounters(facts, recoveries)
+    meanwhile = _encounters(moves, recoveries)
     # A broker that is down answers nobody, so nothing was measured.
     measured = (F.col("kind") != "failure") | F.col("errors").isNotNull()
 
@@ -261,10 +261,14 @@ def members(spans: DataFrame, recoveries: DataFrame) -> DataFrame:
     return inside.select(*recoveries.columns, "incident")
 
 
-def _encounters(facts: DataFrame, recoveries: DataFrame) -> DataFrame:
+def _encounters(moves: DataFrame, recoveries: DataFrame) -> DataFrame:
     """What clients met in each incident."""
+    # From :func:`_facts` these two would be worked out once more by way of partitions and brokers.
+    spans = moves.groupBy("cluster", "incident").agg(
+        F.min("first_seen").alias("began"), F.max("first_seen").alias("ended")
+    )
     return (
-        members(facts, recoveries)
+        members(spans, recoveries)
         .groupBy("cluster", "incident")
         .agg(
             F.sum("errors").alias("errors"),
