@@ -47,7 +47,7 @@ _MOST_GROUPS = 1000
 _LOOKED_UP_AT_ONCE = 1000
 #: Where each cluster's count of topics that were forgotten begins, far from all others'.
 _COUNTS_FROM = count(0, 1 << 32)
-_Member = TypeVar("_Member", str, int)
+_Member = TypeVar("_Member", str, int, Reporter)
 
 
 class _Forgotten(NamedTuple):
@@ -241,7 +241,7 @@ class KnownTopics:
                 self._has_no_id(known)
             known.reported_by(source.node, self._clock(), self.joined)
             if known.elsewhere or known.former:
-                known.elsewhere -= source.names
+                known.elsewhere = self._without_all(known.elsewhere, source.names)
                 known.former = self.without(known.former, source.route)
             if any(claim.topic_id == _NO_ID for claim in known.claimed.values()):
                 known.claimed.clear()
@@ -250,8 +250,10 @@ class KnownTopics:
             return known
         is_former = not topic_id or topic_id in known.retired
         if is_former and not (poll and self._insists(known, topic_id, source)):
-            if topic_id:
-                known.elsewhere |= source.names
+            # One that shows no ids, as others here do, may mean a topic recreated since.
+            if not untold:
+                for name in source.names:
+                    known.elsewhere = self.joined(known.elsewhere, name)
             return None
         self._forget(known)
         # Without ids now, the same id may come back: a cluster that is upgraded again has it.
@@ -261,7 +263,7 @@ class KnownTopics:
         topic = self._add(answer.name, topic_id, retired, source)
         if known.id and topic_id:
             topic.former = self.without(self._shown(known), source.route)
-            topic.elsewhere = known.elsewhere - source.names
+            topic.elsewhere = self._without_all(known.elsewhere, source.names)
         return topic
 
     def _add_unknown(
@@ -402,15 +404,20 @@ class KnownTopics:
             topic.seen = self.without(topic.seen, route)
 
     def joined(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
-        """Return a set of routes, or of nodes, with ``one``.
+        """Return a set of routes, nodes, or both, with ``one``.
 
         All topics share it that have the same: they may be 100,000.
         """
         return group if one in group else self._other(group, one)
 
     def without(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
-        """Return a set of routes, or of nodes, without ``one``; topics share it, too."""
+        """Return a set of routes, nodes, or both, without ``one``; topics share it, too."""
         return self._other(group, one) if one in group else group
+
+    def _without_all(self, group: frozenset[Reporter], names: Set[Reporter]) -> frozenset[Reporter]:
+        for name in names:
+            group = self.without(group, name)
+        return group
 
     def _other(self, group: frozenset[_Member], one: _Member) -> frozenset[_Member]:
         other = self._others.get((group, one))

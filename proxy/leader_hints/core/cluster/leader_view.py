@@ -161,9 +161,9 @@ class LeaderView:
 
         ``source``: the broker that is to be asked. Partitions in doubt are left out: another node
         than the known one may lead them. So are those of which that broker itself has reported
-        another leader, and topics of which it has reported another id: it may lead a former topic
-        of the name, at the same epoch. And so are hidden topics, known from clients' Metadata:
-        brokers answer nothing about them.
+        another leader, and topics of which it has reported another id, or none: it may lead another
+        topic of the name, at the same epoch. And so are hidden topics, known from clients'
+        Metadata: brokers answer nothing about them.
         """
         seen, left = {UNKNOWN}, _LOOKED_AT_AT_ONCE
         for topic in [*self.topics]:

@@ -62,12 +62,12 @@ class TopicLeaders:
     another one with an id of the name before. ``knowing``: the nodes that have reported this id,
     while others may still lead a former topic of the name. ``retired``: former ids of the name;
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
-    brokers whose last report was of one; ``former``: the routes whose brokers had shown such a one
-    when the view learnt of this, and have not reported this id since. ``contradicted``:
-    which partitions the last poll of each broker contradicted. ``behind``: by partition, which
-    polls have reported lower epochs than the known one, while nobody reported that one. ``seen``:
-    the routes whose brokers show it to the proxy; ``absent``: those whose last poll lacked it, if
-    nobody has reported it since.
+    brokers whose last report was of one, or of none where this has an id; ``former``: the routes
+    whose brokers had shown such a one when the view learnt of this, and have not reported this id
+    since. ``contradicted``: which partitions the last poll of each broker contradicted. ``behind``:
+    by partition, which polls have reported lower epochs than the known one, while nobody reported
+    that one. ``seen``: the routes whose brokers show it to the proxy; ``absent``: those whose last
+    poll lacked it, if nobody has reported it since.
     ``in_sync``: its replicas in sync, ``None`` where no answer was read for those.
 
     Large because each way in which brokers may contradict the view has its note here.
@@ -113,7 +113,7 @@ class TopicLeaders:
         self.recreated = recreated
         self.knowing: frozenset[int] | None = frozenset() if topic_id else None
         self.claimed: dict[Reporter, Claim] = {}
-        self.elsewhere: set[Reporter] = set()
+        self.elsewhere: frozenset[Reporter] = frozenset()
         self.former = NO_ROUTES
         self.leaders = array("i")
         self.epochs = array("i")
