@@ -192,6 +192,8 @@ class Store:
         if name in _LARGE:
             rows = rows.hint("rebalance", "day", "cluster")
         path = f"{self._out}/tables/{name}"
+        # What tasks of a run had written that was killed then would be taken for this one's.
+        self._files.remove(f"{path}/_temporary")
         rows.write.mode("append").partitionBy("day", "cluster").parquet(path)
 
 

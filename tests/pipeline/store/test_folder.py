@@ -56,6 +56,23 @@ def _copied(whole: Path, folder: Path) -> Path:
     return out
 
 
+def test_what_a_killed_run_left_of_a_table_is_not_written_by_the_next(
+    spark: SparkSession, whole: Path, tmp_path: Path
+) -> None:
+    """It was killed when tasks had written their rows, and before the job had moved them."""
+    out = _copied(whole, tmp_path)
+    for table in (out / "tables").iterdir():
+        task = table / "_temporary" / "0" / "task_202601020304056789_0001_m_000000"
+        for day in table.glob("day=*"):
+            for file in day.rglob("*.parquet"):
+                there = task / file.relative_to(table).with_stem(f"{file.stem}-left")
+                there.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(file, there)
+    Store(spark, str(out)).refresh(rebuild=True)
+    assert rows_of(out) == rows_of(whole / "out")
+    assert not [*out.rglob("*-left.*")]
+
+
 def test_new_files_add_what_they_have_to_the_days_they_touch(
     spark: SparkSession, whole: Path, tmp_path: Path
 ) -> None:
