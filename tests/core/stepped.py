@@ -19,9 +19,9 @@ SHARED = 1 << 18
 class Stepped:
     """A link that is given bytes as the pump does, and how much each step costs."""
 
-    def __init__(self, on: Route, *others: Route) -> None:
+    def __init__(self, on: Route, *others: Route, budget: int = 1 << 26) -> None:
         self.shared = memoryview(bytearray(SHARED))
-        self.budget = Budget(1 << 22, 1 << 26)
+        self.budget = Budget(1 << 22, budget)
         self.link = Link(
             on,
             1,

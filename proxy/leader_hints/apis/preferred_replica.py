@@ -113,6 +113,11 @@ class PreferredReplicaScan:
         self.done = False
         self.size = size
 
+    @property
+    def looked_at(self) -> int:
+        """How many topics and partitions were looked at."""
+        return _MOST - self._left
+
     def see(self, piece: memoryview, begin: int) -> None:
         """Take a piece of the frame, of which the first byte is at ``begin``.
 

@@ -96,10 +96,12 @@ class Route:
     def closest_replica(self) -> Mode:
         """What is done about consumers' racks: never more than about hints.
 
-        So the kill switch ends it as well, and nothing is changed where hints are only counted.
+        So the kill switch ends it as well, and nothing is changed where hints are only counted. A
+        native broker passes, also on links that began before its versions were known.
         """
         modes = self.mode, self.config.closest_replica
-        if Mode.OFF in modes:
+        plan = self.broker.plan or self.broker.former_plan
+        if Mode.OFF in modes or (plan is not None and plan.native):
             return Mode.OFF
         return Mode.OBSERVE if Mode.OBSERVE in modes else Mode.ON
 

@@ -13,13 +13,15 @@ from leader_hints.apis.api_versions import SOFTWARE_FROM
 from leader_hints.apis.fetch_response import FetchScan
 from leader_hints.apis.keys import ApiKey
 from leader_hints.apis.leader_hint import Endpoint, LeaderHint
-from leader_hints.apis.metadata import TopicMetadata
+from leader_hints.apis.metadata import Led, TopicMetadata
+from leader_hints.core.cluster.leader_view import LeaderView
 from leader_hints.core.cluster.synthetic_ids import synthetic_id
 from leader_hints.core.events import HintMissed
 from leader_hints.core.hints.miss_reason import MissReason
 from leader_hints.core.link.budget import Budget
 from leader_hints.core.link.flow import AT_ONCE
 from leader_hints.core.mode import Mode
+from leader_hints.core.replicas.racks import Racks
 from leader_hints.core.route import Route
 from leader_hints.core.versions.address_rewriting import AddressRewriting
 from leader_hints.core.versions.broker_ports import BrokerPorts
@@ -416,6 +418,44 @@ def test_sessions_of_many_responses_in_one_receive_are_followed_in_several_turns
     steps.take(steps.link.responses, answers)
     assert steps.most < 2 * MOST
     assert steps.sent == answers
+
+
+@pytest.mark.parametrize("mode", [Mode.OBSERVE, Mode.ON])
+@pytest.mark.parametrize("budget", [1 << 26, 400])
+def test_responses_that_are_looked_at_for_another_replica_have_several_turns(
+    mode: Mode, budget: int
+) -> None:
+    """So have those in which nothing is looked for, of many topics each, also where no copies of
+    requests are kept.
+    """
+    nodes, many, asked = (1, 2, 3), range(60), 100
+    on = route()
+    on.config = replace(on.config, closest_replica=mode, racks=Racks())
+    on.broker.endpoints = {
+        node: Endpoint("n", node, rack) for node, rack in zip(nodes, "abc", strict=True)
+    }
+    on.broker.view, on.broker.node = LeaderView(CLUSTER), 1
+    led = tuple(Led(partition, 1, 6) for partition in many)
+    in_sync = struct.pack(">3i", *nodes)
+    on.broker.view.learn(TopicMetadata(0, "t", ONE, led, (in_sync,) * len(many)), 1)
+    steps = Stepped(on, budget=budget)
+    steps.pass_on(steps.link.requests, request(18, 3, 0, **USES_HINTS))
+    steps.pass_on(steps.link.responses, versions_answer(3, 0, BROKER_3_6))
+    for number in range(1, asked):
+        session = (7, number - 1)
+        wanted: dict[tuple[str | bytes, int], int] = {}
+        if number == 1:
+            wanted = {(ONE, partition): 6 for partition in many}
+        steps.pass_on(
+            steps.link.requests, fetch_request(16, number, wanted, session=session, rack="b")
+        )
+    steps.sent.clear()
+    records = [(ONE, partition, 0, b"records!") for partition in many]
+    answers = [fetch_answer(15, number, records, session_id=7) for number in range(1, asked)]
+    steps.take(steps.link.responses, b"".join(answers))
+    assert sum(on.rack_traffic.outcomes.values()) >= 4 * len(many)
+    assert len(steps.sent) == sum(map(len, answers))
+    assert steps.most < 10 * MOST
 
 
 def test_topics_without_partitions_cost_nothing_in_the_requests_of_their_session() -> None:

@@ -108,6 +108,7 @@ class Scene:
         software: tuple[str, str] | None = _JAVA,
         size: int = 4096,
         budget: Budget | None = None,
+        lost: bool = False,
     ) -> None:
         self.clock = Clock()
         self.release, self.asked, self.sent, self.rack = release, asked, sent, rack
@@ -120,6 +121,8 @@ class Scene:
         _learn(view, release, 1, 2, 3)
         route.broker.view, route.broker.node, route.broker.endpoints = view, OWN, ENDPOINTS
         self.view = view
+        if lost:
+            route.broker.plan, route.broker.former_plan = None, route.broker.plan
         self.driven = Driven(
             route,
             decide=decide,
@@ -303,6 +306,24 @@ def test_a_consumer_that_named_no_software_is_sent_there_too() -> None:
 def test_off_is_off_and_the_kill_switch_ends_it(mode: Mode, hints: Mode) -> None:
     scene = Scene("3.6", 11, 11, mode=mode, hints=hints)
     assert scene.fetch(_RECORDS) == scene.got(_RECORDS, {})
+    traffic = scene.route.rack_traffic
+    assert (traffic.read, traffic.outcomes, scene.named) == ({}, {}, [])
+
+
+@pytest.mark.parametrize("known", [True, False])
+@pytest.mark.parametrize("mode", [Mode.ON, Mode.OBSERVE])
+def test_a_native_broker_passes_on_a_link_that_began_before_it_was_known(
+    mode: Mode, known: bool
+) -> None:
+    """It restarts, and a client is there before the proxy's own connection; KIP-392 is its own
+    selector's.
+    """
+    scene = Scene("3.7", 16, 16, mode=mode, lost=True)
+    assert not scene.driven.link.responses.opaque
+    if known:
+        scene.route.broker.plan = scene.route.broker.former_plan
+    for _ in range(2):
+        assert scene.fetch(BOTH) == scene.got(BOTH, {})
     traffic = scene.route.rack_traffic
     assert (traffic.read, traffic.outcomes, scene.named) == ({}, {}, [])
 

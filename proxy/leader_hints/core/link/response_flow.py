@@ -52,8 +52,10 @@ _LITTLE_AT_ONCE = 32_768
 _PARTITION_HEAD = 4096
 #: No response is as large.
 NEVER = 1 << 31
-#: Bytes of a request that cost as much to read as an error does.
+#: Bytes of a request that cost as much to read as an error does, and partitions of a response that
+#: cost as much to be looked at.
 _REQUEST = 1024
+_LOOKED_AT = 4
 
 
 class ResponseFlow(Flow):
@@ -164,10 +166,8 @@ class ResponseFlow(Flow):
     def _walk(self, data: memoryview) -> Pieces:
         size = len(data)
         at = self._skip
-        if at:
-            if (rest := self._rest_of_begun(data)) is not None:
-                return rest
-            self._skip = 0
+        if at and (rest := self._rest_of_begun(data)) is not None:
+            return rest
         self._looked = False
         pieces: Pieces = []
         #: From here on data is forwarded unchanged.
@@ -189,22 +189,23 @@ class ResponseFlow(Flow):
                 if self.unfinished:
                     self._wait_behind(data, end)
                 return [*pieces, data[begun:at]] if at > begun else pieces
+            outcome = None
             if reader is not None:
                 frame = data[at:end]
                 outcome = reader(self._notes, exchange, frame, length)
-                if outcome is not None:
-                    if not self._do(outcome, exchange, frame, length):
-                        if self.held is not None or self.unfinished:
-                            self._wait_behind(data, end)
-                        return [*pieces, data[begun:at]] if at > begun else pieces
-                    if self._instead:
-                        self._replace(pieces, data[begun:at])
-                        begun = end
-                    later = self._later(end, size)
-                    if later < size:
-                        return self._wait(pieces, data, begun, later)
-                elif end < size and self._put_off_followed(exchange.request):
-                    return self._wait(pieces, data, begun, end)
+            if outcome is not None:
+                if not self._do(outcome, exchange, frame, length):
+                    if self.held is not None or self.unfinished:
+                        self._wait_behind(data, end)
+                    return [*pieces, data[begun:at]] if at > begun else pieces
+                if self._instead:
+                    self._replace(pieces, data[begun:at])
+                    begun = end
+                later = self._later(end, size)
+                if later < size:
+                    return self._wait(pieces, data, begun, later)
+            elif end < size and (looks or reader) and self._put_off(_cost_of(exchange)):
+                return self._wait(pieces, data, begun, end)
             at = end
             if at >= size:
                 if size >= self._little:
@@ -239,7 +240,8 @@ class ResponseFlow(Flow):
         if self._unseen:
             return self._wait([], data, 0, self._later(end, size))
         if end < size:
-            return None
+            self._skip = 0
+            return self._wait([], data, 0, end) if self._left <= 0 and self._put_off() else None
         self._skip -= size
         return [data]
 
@@ -248,22 +250,24 @@ class ResponseFlow(Flow):
         before its partitions did; return whether it is gathered, to have records taken out.
         """
         places = exchange.policy.places
-        self._placing = scan = self._placement.look(exchange, frame, length) if places else None
-        if scan is None or scan.cuts is None:
-            return False
-        if self._begin_gather(frame, length) and self._gather is not None:
-            self._gather.exchange = exchange
-            self.unfinished = len(frame) == length
-            return True
-        self._placement.leave_in(scan)
+        self._placing = scan = self._placement.look(exchange, length) if places else None
+        if scan is not None and scan.cuts is not None:
+            if self._begin_gather(frame, length) and self._gather is not None:
+                self._gather.exchange = exchange
+                self.unfinished = len(frame) == length
+                return True
+            self._placement.leave_in(scan)
         self._place(frame, 0)
         return False
 
     def _place(self, piece: memoryview, begin: int) -> None:
-        """See more of a frame before it goes on: from ``begin`` on."""
-        if self._placing is not None:
-            self._placing.see(piece, begin)
-            if self._placing.done:
+        """See more of a frame before it goes on: from ``begin`` on. It costs by what is seen."""
+        scan = self._placing
+        if scan is not None:
+            before = scan.looked_at
+            scan.see(piece, begin)
+            self._left -= 1 + (scan.looked_at - before) // _LOOKED_AT
+            if scan.done:
                 self._placing = None
 
     def _wait_behind(self, data: memoryview, end: int) -> None:
@@ -288,10 +292,6 @@ class ResponseFlow(Flow):
             self.unfinished = True
             return seen
         return end if end < size and not self.opaque and self._put_off() else size
-
-    def _put_off_followed(self, request: bytes | None) -> bool:
-        """As :meth:`_put_off`, where a request was followed in its session; costs by its size."""
-        return request is not None and self._put_off(1 + len(request) // _REQUEST)
 
     def _wait(self, pieces: Pieces, data: memoryview, begun: int, later: int) -> Pieces:
         """Have what came wait from ``later`` on; return what goes on before it."""
@@ -641,3 +641,14 @@ class ResponseFlow(Flow):
             # It is gathered after all, for what else is to be found in it.
             self._skip = 0
         return pieces
+
+
+def _cost_of(exchange: Exchange) -> int:
+    """As how many errors it counts that a response was read and got no hint.
+
+    That of a Fetch may have many topics; where a copy of its request is followed in its session it
+    costs by the size of that.
+    """
+    if exchange.policy.key != ApiKey.FETCH:
+        return 0
+    return 1 if exchange.request is None else 1 + len(exchange.request) // _REQUEST

@@ -66,14 +66,11 @@ class Placement:
         self._changes = 0
         self._read: BytesRead | None = None
 
-    def look(
-        self, exchange: Exchange, frame: memoryview, length: int
-    ) -> PreferredReplicaScan | None:
-        """Look at a Fetch response of ``length`` bytes that begins with ``frame``.
+    def look(self, exchange: Exchange, length: int) -> PreferredReplicaScan | None:
+        """Begin a Fetch response of ``length`` bytes; return what is to see it, if anything is.
 
-        Return what is to see the rest of it, if that is of interest. Where that is to take records
-        out it has seen nothing yet: the response goes to :meth:`take_out` once it is whole, or to
-        :meth:`leave_in`.
+        Where that is to take records out the response goes to :meth:`take_out` once it is whole, or
+        to :meth:`leave_in`.
         """
         rack, mode = self._link.client.rack, self._link.route.closest_replica
         if not rack or mode is Mode.OFF:
@@ -85,11 +82,9 @@ class Placement:
         if scan is not None and scan.cuts is not None:
             return scan
         self._count(length, places)
-        if scan is None:
-            return None
-        self._report_if_due()
-        scan.see(frame, 0)
-        return None if scan.done else scan
+        if scan is not None:
+            self._report_if_due()
+        return scan
 
     def _places(self, rack: str) -> tuple[str, str]:
         """Return the rack of the route's broker, and that under which the client's is counted."""
