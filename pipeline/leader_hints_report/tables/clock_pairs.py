@@ -25,9 +25,9 @@ _WRONG: Final = 0.1
 _UNKNOWN: Final = 1e18
 _MICROS: Final = 1_000_000
 _DAY: Final = ("day", "cluster")
-#: A client at a leader epoch of a partition, and its 128 bits of hash, which are moved in place of
-#: the words.
-_MET: Final = ("client_id", "api", "topic", "partition", "after")
+#: A client at a leader epoch of a partition on a day, and its 128 bits of hash, which are moved in
+#: place of the words.
+_MET: Final = (*_DAY, "client_id", "api", "topic", "partition", "after")
 _PLACE: Final = ("place", "place_too")
 
 
@@ -91,45 +91,29 @@ def clocks_by_pairs(events: DataFrame) -> DataFrame:
 def _pairs(events: DataFrame) -> DataFrame:
     """The time from the last error at one sidecar to the first success at another, by their clocks,
     of a client at one leader epoch of a partition: columns ``one``, ``other`` and ``took``."""
-    known = events.where(F.col("event").isin("error", "recovery")).withColumn(
-        "after", epoch_after()
-    )
-    is_error = F.col("event") == "error"
-    rows = known.where(F.col("after").isNotNull() & F.col("cluster").isNotNull()).select(
-        *_DAY,
-        "sidecar",
-        *(F.xxhash64(F.lit(number), *_MET).alias(name) for number, name in enumerate(_PLACE)),
-        F.when(is_error, released_at()).alias("failed"),
-        F.when(~is_error, F.unix_micros("time")).alias("served"),
-    )
-    # Here, so that neither of the two groupings needs a shuffle of its own.
-    rows = rows.repartition(*_PLACE)
-    # Numbers only, which need no list of all that a client met.
-    each = rows.groupBy(*_DAY, *_PLACE, "sidecar").agg(
-        F.max("failed").alias("failed"), F.min("served").alias("served")
-    )
-    both = each.groupBy(*_DAY, *_PLACE).agg(
-        _known("failed", "one").alias("errors"), _known("served", "other").alias("successes")
-    )
-    error, success = F.col("error"), F.col("success")
-    # Code is generated for these, but not for functions of arrays.
+    errors = events.where(F.col("event") == "error").transform(_met)
+    successes = events.where(F.col("event") == "recovery").transform(_met)
+    failed, served = F.max(released_at()).alias("failed"), F.min(F.unix_micros("time"))
+    # By code that is generated for it, within memory: lists of a group's sidecars take twice the
+    # time, and Spark cannot put a table of hashes on disk.
+    last = errors.groupBy(*_DAY, *_PLACE, F.col("sidecar").alias("one")).agg(failed).hint("merge")
+    first = successes.groupBy(*_PLACE, F.col("sidecar").alias("other")).agg(served.alias("served"))
     return (
-        both.select(*_DAY, F.explode("errors").alias("error"), "successes")
-        .select(*_DAY, "error", F.explode("successes").alias("success"))
-        .where(error["one"] != success["other"])
-        .select(
-            *_DAY,
-            error["one"].alias("one"),
-            success["other"].alias("other"),
-            (success["served"] - error["failed"]).alias("took"),
-        )
+        last.join(first, [*_PLACE])
+        .where(F.col("one") != F.col("other"))
+        .select(*_DAY, "one", "other", (F.col("served") - F.col("failed")).alias("took"))
     )
 
 
-def _known(time: str, sidecar: str) -> Column:
-    """All (sidecar, time) of a group whose time is known, the sidecar under another name."""
-    sight = F.struct(F.col("sidecar").alias(sidecar), time)
-    return F.collect_list(F.when(F.col(time).isNotNull(), sight))
+def _met(events: DataFrame) -> DataFrame:
+    """Rows of events whose leader epoch is known, by it and by client and partition."""
+    known = events.withColumn("after", epoch_after())
+    places = (F.xxhash64(F.lit(number), *_MET).alias(name) for number, name in enumerate(_PLACE))
+    rows = known.where(F.col("after").isNotNull() & F.col("cluster").isNotNull()).select(
+        *_DAY, "sidecar", *places, "event", "time", "observed", "hold_ms"
+    )
+    # Here, so that neither the grouping nor the join needs a shuffle of its own.
+    return rows.repartition(*_PLACE)
 
 
 def _bounds(pairs: DataFrame) -> DataFrame:

@@ -162,11 +162,14 @@ def test_a_refresh_takes_few_jobs(spark: SparkSession, made: Made) -> None:
         return {job.jobId(): job.numCompletedTasks() for job in found}
 
     before = ids_and_tasks()
-    Store(spark, made.out).refresh(rebuild=True)
+    # Other tests change settings of theirs, such as the parts of a shuffle, which each cost a task.
+    fresh = spark.newSession()
+    assert fresh.conf.get("spark.sql.shuffle.partitions") == "2"
+    Store(fresh, made.out).refresh(rebuild=True)
     tasks = [of for number, of in ids_and_tasks().items() if number not in before]
     # It depends on what is cached first.
     assert len(tasks) <= 72
-    assert sum(tasks) <= 155
+    assert sum(tasks) <= 106
 
 
 def test_a_second_run_changes_nothing(spark: SparkSession, made: Made) -> None:
