@@ -47,7 +47,6 @@ def _on_a_link(more: Event) -> Event:
         "software": "librdkafka",
         "software_version": "2.5.3",
         "cluster": "c",
-        "api": "Produce",
         **more,
     }
 
@@ -55,6 +54,7 @@ def _on_a_link(more: Event) -> Event:
 def error(seconds: float, seq: int, *, sidecar: str = "a", **more: Any) -> Event:
     """An error without a hint and without a hold."""
     columns = {
+        "api": "Produce",
         "topic": "t",
         "partition": 0,
         "api_version": 10,
@@ -69,7 +69,7 @@ def error(seconds: float, seq: int, *, sidecar: str = "a", **more: Any) -> Event
 
 def success(seconds: float, seq: int, *, sidecar: str = "a", **more: Any) -> Event:
     """A recovery event."""
-    columns = {"topic": "t", "partition": 0, "hinted": False, **more}
+    columns = {"api": "Produce", "topic": "t", "partition": 0, "hinted": False, **more}
     return event("recovery", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
 
 
@@ -110,7 +110,7 @@ def move(
 
 def latency(seconds: float, seq: int, ms: float, *, sidecar: str = "a", **more: Any) -> Event:
     """A sampled latency."""
-    columns = {"api_version": 10, "latency_ms": ms, **more}
+    columns = {"api": "Produce", "api_version": 10, "latency_ms": ms, **more}
     return event("latency", seconds, seq, sidecar=sidecar, **_on_a_link(columns))
 
 

@@ -112,6 +112,26 @@ REQUIRED: Final[dict[str, tuple[str, ...]]] = {
     "fault": ("route", "action"),
     "gap": ("reason", "dropped", "first_seq", "last_seq"),
 }
+_OF_BROKER: Final = ("cluster", "node")
+#: Columns that a kind has where they are known. Lines of a kind with others are read too.
+SOMETIMES: Final[dict[str, tuple[str, ...]]] = {
+    "client": (*_OF_BROKER, "address", "uses"),
+    "asked": (*_OF_BROKER, "addresses", "principals"),
+    "error": (
+        *_OF_BROKER,
+        "leader_before",
+        "epoch_before",
+        "leader",
+        "epoch",
+        "reason",
+        "settling",
+    ),
+    "recovery": (*_OF_BROKER, "epoch", "recovery_ms"),
+    "replica": _OF_BROKER,
+    "read": (*_OF_BROKER, "broker_rack"),
+    "latency": _OF_BROKER,
+    "fault": ("client_id", "api", "topic", "partition", "error", "hint"),
+}
 
 #: The kinds of events that are understood.
 KINDS: Final = (*REQUIRED, "stop")

@@ -31,6 +31,7 @@ from leader_hints_report.journal.format import (
     KINDS,
     RANGES,
     REQUIRED,
+    SOMETIMES,
     VERSION,
 )
 
@@ -128,9 +129,11 @@ def _copied(
     rows = f"""
         COPY (
             SELECT {ROW} FROM (
-                SELECT filename, line, event, {IS_PLAIN} AS plain
-                FROM (SELECT filename, line, {EVENT} AS event FROM {_lines(files)})
-                WHERE line IS NOT NULL
+                SELECT *, {IS_PLAIN} AS plain FROM (
+                    SELECT *, {INSTANT} AS instant
+                    FROM (SELECT filename, line, {EVENT} AS event FROM {_lines(files)})
+                    WHERE line IS NOT NULL
+                )
             )
         ) TO {_literal(folder)} (
             FORMAT parquet, COMPRESSION zstd, PARTITION_BY (part, day), APPEND,
@@ -174,40 +177,51 @@ def _literal(text: str) -> str:
 
 
 def _is_plain() -> str:
-    """Whether ``line``, parsed as ``event``, is a good line of which nothing need be kept."""
+    """Whether ``line``, parsed as ``event`` of an ``instant``, is a good line of which nothing need
+    be kept.
+
+    Only the columns that its kind may have are asked for.
+    """
     # A text that begins with a colon counts as a name too: then the line is not plain.
     names = "strlen(line) - strlen(replace(line, '\":', '\"'))"
-    present = " + ".join(f"(event.{name} IS NOT NULL)::INT" for name in COLUMNS)
-    first, last = (day.isoformat() for day in DAYS)
-    needed = " ".join(
-        f"WHEN {_literal(kind)} THEN {_are_there(REQUIRED.get(kind, ()))}" for kind in KINDS
-    )
+    of_kinds = " ".join(f"WHEN {_literal(kind)} THEN {_names_of(kind)}" for kind in KINDS)
+    first, last = DAYS
     conditions = [
-        "event IS NOT NULL",
         # A name that comes twice, and a value that does not fit, are one column less.
-        f"{names} = {present}",
-        _are_there(ALWAYS),
+        f"{names} = CASE event.event {of_kinds} END",
+        *_are_good(ALWAYS, ()),
         f"event.version <= {VERSION}",
-        f"CASE event.event {needed} ELSE false END",
-        f"event.time BETWEEN '{first}' AND '{last}T23:59:59.999999Z'",
-        "TRY_CAST(event.time AS TIMESTAMPTZ) IS NOT NULL",
-        *(
-            f"coalesce(event.{name} BETWEEN {least} AND {most}, true)"
-            for name, (least, most) in RANGES.items()
-        ),
+        f"instant BETWEEN TIMESTAMPTZ '{first}T00:00:00Z' AND "
+        f"TIMESTAMPTZ '{last}T23:59:59.999999Z'",
     ]
     return f"coalesce({' AND '.join(f'({one})' for one in conditions)}, false)"
 
 
-def _are_there(names: Sequence[str]) -> str:
-    return " AND ".join(["true", *(f"event.{name} IS NOT NULL" for name in names)])
+def _names_of(kind: str) -> str:
+    """How many names a good line of a kind has; null: it is none."""
+    needed, sometimes = REQUIRED.get(kind, ()), SOMETIMES.get(kind, ())
+    present = (f"(event.{name} IS NOT NULL)::INT" for name in sometimes)
+    count = " + ".join([str(len(ALWAYS) + len(needed)), *present])
+    good = " AND ".join(["true", *_are_good(needed, sometimes)])
+    return f"CASE WHEN {good} THEN {count} END"
+
+
+def _are_good(needed: Sequence[str], sometimes: Sequence[str]) -> list[str]:
+    """Conditions: what is needed is there, and what is there is in its range."""
+    there = [f"event.{name} IS NOT NULL" for name in needed]
+    ranges = {name: RANGES[name] for name in (*needed, *sometimes) if name in RANGES}
+    return there + [
+        f"coalesce(event.{name} BETWEEN {least} AND {most}, true)"
+        for name, (least, most) in ranges.items()
+    ]
 
 
 def _row() -> str:
-    """The columns of a stored row, from ``event`` where it is ``plain``, else ``line`` itself."""
+    """The columns of a stored row, from ``event`` and its ``instant`` where it is ``plain``, else
+    ``line`` itself."""
     parts = " ".join(f"WHEN {_literal(kind)} THEN '{part}'" for kind, part in PART_OF.items())
     columns = {name: f"event.{name}" for name in COLUMNS} | {
-        "time": "TRY_CAST(event.time AS TIMESTAMPTZ)",
+        "time": "instant",
         "source": "CASE WHEN NOT plain THEN 'file:' || filename END",
         "line": "CASE WHEN NOT plain THEN line END",
         "fault": f"CASE WHEN NOT plain AND {_IS_TORN} THEN '{NOT_JSON}' END",
@@ -227,6 +241,7 @@ def _parsed() -> str:
 
 
 EVENT: Final = _parsed()
+INSTANT: Final = "TRY_CAST(event.time AS TIMESTAMPTZ)"
 IS_PLAIN: Final = _is_plain()
 ROW: Final = _row()
 

@@ -1,7 +1,15 @@
 import json
 from pathlib import Path
 
-from leader_hints_report.journal.format import ALWAYS, COLUMNS, REQUIRED, VERSION
+from leader_hints.observe import journal_schema
+from leader_hints_report.journal.format import (
+    ALWAYS,
+    COLUMNS,
+    KINDS,
+    REQUIRED,
+    SOMETIMES,
+    VERSION,
+)
 
 _PUBLISHED = Path(__file__).parents[3] / "docs" / "journal.schema.json"
 _TYPES = {
@@ -30,3 +38,13 @@ def test_what_each_kind_needs_is_as_published() -> None:
         for one in schema["allOf"]
     }
     assert published == REQUIRED
+
+
+def test_what_each_kind_has_sometimes_is_what_sidecars_write() -> None:
+    written = {
+        kind: tuple(one.name for one in journal_schema.COLUMNS if kind in one.sometimes)
+        for kind in journal_schema.KINDS
+    }
+    assert {*KINDS} == {*written}
+    for kind, names in written.items():
+        assert {*SOMETIMES.get(kind, ())} == {*names}, kind

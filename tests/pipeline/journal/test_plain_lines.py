@@ -1,5 +1,6 @@
 """What DuckDB and Spark store of files together is what Spark alone would."""
 
+import gzip
 import json
 from pathlib import Path
 from random import Random
@@ -19,6 +20,8 @@ from leader_hints_report.store.folder import Store
 from tests.pipeline.journal.test_events import BAD
 from tests.pipeline.lines import error, event, latency, move, read, replica, success
 
+#: Journals of sidecars in front of real brokers.
+_RECORDED = Path(__file__).parents[1] / "recorded"
 _EVENTS = (
     event("start", 0, 0, software="leader-hints", software_version="1", hints="on"),
     event("stop", 0, 9),
@@ -154,6 +157,11 @@ def test_what_sidecars_write_is_plain(tmp_path: Path) -> None:
     lines = [json.dumps(one, separators=(",", ":"), ensure_ascii=False) for one in _EVENTS]
     parts = _in_duckdb(lines, tmp_path)
     assert parts == {"rest": 4, "encounter": 2, "move": 1, "latency": 1, "read": 2}
+
+
+def test_what_sidecars_wrote_is_plain(tmp_path: Path) -> None:
+    text = b"".join(gzip.decompress(file.read_bytes()) for file in _RECORDED.glob("*.jsonl.gz"))
+    assert not {"bad", "odd"} & {*_in_duckdb(text.decode().splitlines(), tmp_path)}
 
 
 def test_a_line_cut_anywhere_needs_no_spark(spark: SparkSession, tmp_path: Path) -> None:
