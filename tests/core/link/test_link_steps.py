@@ -458,6 +458,27 @@ def test_responses_that_are_looked_at_for_another_replica_have_several_turns(
     assert steps.most < 10 * MOST
 
 
+def test_produce_responses_with_errors_of_records_have_several_turns() -> None:
+    """They get no hint, and each has some to be passed over."""
+    steps = Stepped(route())
+    kind = response_type(ApiKey.PRODUCE, 9)
+    topic_kind = element(kind, "responses")
+    partition_kind = element(topic_kind, "partition_responses")
+    failed = plain(element(partition_kind, "record_errors"), batch_index=1)
+    partition = plain(partition_kind, error_code=ErrorCode(87), record_errors=(failed,) * 6)
+    topics = tuple(plain(topic_kind, name=name, partition_responses=(partition,)) for name in "abc")
+    many = range(1, 900)
+    steps.pass_on(steps.link.requests, request(18, 3, 0, **USES_HINTS))
+    steps.pass_on(steps.link.responses, versions_answer(3, 0, BROKER_3_6))
+    for number in many:
+        steps.pass_on(steps.link.requests, produce_request(10, number, records=b""))
+    steps.sent.clear()
+    answers = b"".join(answer(ApiKey.PRODUCE, 9, number, responses=topics) for number in many)
+    steps.take(steps.link.responses, answers)
+    assert steps.sent == answers
+    assert steps.most < 2 * MOST
+
+
 def test_topics_without_partitions_cost_nothing_in_the_requests_of_their_session() -> None:
     steps = Stepped(route_before("2.4"))
     steps.pass_on(steps.link.requests, request(18, 3, 1, **_JAVA))

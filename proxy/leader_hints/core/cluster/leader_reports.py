@@ -32,7 +32,7 @@ from leader_hints.core.cluster.known_topics import KnownTopics
 from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import LeaderMoves
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import UNKNOWN, Lower, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import UNKNOWN, Contradicted, Lower, TopicLeaders
 from leader_hints.core.events import EpochRose, LeaderChange, LeaderMoved
 from leader_hints.core.partition_bits import PartitionBits
 
@@ -161,14 +161,14 @@ class LeaderReports:
         topic: TopicLeaders,
         answer: TopicMetadata,
         source: Source,
-        before: PartitionBits,
+        before: Contradicted | None,
         contradicted: PartitionBits,
     ) -> Iterator[None]:
         """Add to ``contradicted`` which known partitions a poll lacks, in steps.
 
         Topics never shrink, so the broker has not learnt of them yet, or they are of a former topic
-        that had more: then two polls of most brokers lack them. ``before``: which partitions the
-        last poll of this one contradicted.
+        that had more: then two polls of most brokers lack them. ``before``: what the last poll of
+        this one contradicted.
         """
         listed = bytearray(len(topic.leaders))
         for number, led in enumerate(answer.partitions, 1):
@@ -181,7 +181,7 @@ class LeaderReports:
                 yield
             if not is_listed:
                 contradicted.add(partition - 1)
-                if partition - 1 in before:
+                if topic.denied(before, partition - 1):
                     if _most_lack(topic, partition - 1, source, self._topics):
                         self._forget(topic, partition - 1)
                     # That looked at what each of perhaps a thousand routes lacks.

@@ -20,7 +20,7 @@ from leader_hints.core.cluster.leader import Leader
 from leader_hints.core.cluster.leader_moves import RECENT_MOVES, LeaderMoves
 from leader_hints.core.cluster.leader_reports import LeaderReports, LowerEpochs, Votes
 from leader_hints.core.cluster.topic_changes import TopicChanges
-from leader_hints.core.cluster.topic_leaders import NO_PARTITIONS, NO_ROUTES, UNKNOWN, TopicLeaders
+from leader_hints.core.cluster.topic_leaders import NO_ROUTES, UNKNOWN, TopicLeaders
 from leader_hints.core.cluster.unknown_ids import UnknownIds
 from leader_hints.core.events import LeaderChange
 from leader_hints.core.partition_bits import PartitionBits
@@ -33,9 +33,6 @@ _LARGEST_GAP = 1024
 LEARNT_AT_ONCE = 100
 #: As how many of them counts one of which brokers disagree: each of 500 may have reported it.
 _DISPUTED = 20
-#: Routes that have contradicted partitions of a topic, so many of which count as one partition: of
-#: each one that moves it is dropped what all of them contradicted.
-_CONTRADICTED = 4
 #: Partitions of which one step looks up which nodes lead them, and as how many of these a topic
 #: counts by itself.
 _LOOKED_AT_AT_ONCE = 20_000
@@ -226,11 +223,10 @@ class LeaderView:
         votes: dict[Sides, Votes] = {}
         contradicted = PartitionBits()
         stay = self.topics.stay(broker.poller)
-        before = topic.contradicted_before(broker, stay) if poll else NO_PARTITIONS
+        before = topic.contradicted_before(broker, stay) if poll else None
         settles, due = self.metadata_brokers.awaited > 0, LEARNT_AT_ONCE
-        counts = 1 + len(topic.contradicted) // _CONTRADICTED
         for number, led in enumerate(answer.partitions, 1):
-            due -= counts
+            due -= 1
             if due <= 0:
                 yield moves
                 due = LEARNT_AT_ONCE
@@ -249,7 +245,7 @@ class LeaderView:
             elif led.epoch > UNKNOWN and not self._reports.agrees(topic, led, broker):
                 if led.epoch == known or not topic.id:
                     contradicted.add(led.partition)
-                    if led.partition in before:
+                    if topic.denied(before, led.partition):
                         moves += self._reports.persists(topic, led, broker, votes)
                         due -= _DISPUTED
                 elif poll:

@@ -33,12 +33,14 @@ class Claim(NamedTuple):
 
 class Contradicted(NamedTuple):
     """The partitions that a broker's poll contradicted, those of them that the one before it did as
-    well, and in which of its stays.
+    well, and in which of its stays; ``number``: which one it is of the polls that contradict the
+    topic, from 1. It says nothing any more of partitions that were ``replaced`` since.
     """
 
     partitions: PartitionBits
     twice: PartitionBits
     stay: int
+    number: int
 
 
 class Lower(NamedTuple):
@@ -64,7 +66,8 @@ class TopicLeaders:
     ``claimed``: the one of them that the last poll of each broker reported; ``elsewhere``: the
     brokers whose last report was of one, or of none where this has an id; ``former``: the routes
     whose brokers had shown such a one when the view learnt of this, and have not reported this id
-    since. ``contradicted``: which partitions the last poll of each broker contradicted. ``behind``:
+    since. ``contradicted``: which partitions the last poll of each broker contradicted, ``polls``:
+    how many have; ``replaced``: after how many of these a partition had another leader. ``behind``:
     by partition, which polls have reported lower epochs than the known one, while nobody reported
     that one. ``seen``: the routes whose brokers show it to the proxy; ``absent``: those whose last
     poll lacked it, if nobody has reported it since.
@@ -88,7 +91,9 @@ class TopicLeaders:
         "knowing",
         "leaders",
         "name",
+        "polls",
         "recreated",
+        "replaced",
         "retired",
         "seen",
         "since",
@@ -118,6 +123,8 @@ class TopicLeaders:
         self.leaders = array("i")
         self.epochs = array("i")
         self.contradicted: dict[Reporter, Contradicted] = {}
+        self.polls = 0
+        self.replaced: dict[int, int] = {}
         self.behind: dict[int, Lower] = {}
         self.seen = NO_ROUTES
         self.absent = NO_ROUTES
@@ -169,13 +176,12 @@ class TopicLeaders:
     def replace(self, partition: int, leader: int, epoch: int) -> Leader:
         """Note a partition's new leader; return the former one.
 
-        Two polls must contradict the same leader, so what they contradicted until now is over.
+        Two polls must contradict the same leader, so what they contradicted until now is over. That
+        is noted once, not for each of the hundreds of brokers that may have contradicted it.
         """
         before = self.leader(partition)
-        if UNKNOWN not in (before.epoch, epoch):
-            for contradicted in self.contradicted.values():
-                contradicted.partitions.discard(partition)
-                contradicted.twice.discard(partition)
+        if self.contradicted and UNKNOWN not in (before.epoch, epoch):
+            self.replaced[partition] = self.polls
         self.leaders[partition] = leader
         self.epochs[partition] = epoch
         return before
@@ -203,25 +209,40 @@ class TopicLeaders:
 
     def contradicts(self, source: Source, partitions: PartitionBits, stay: int) -> None:
         """Note which partitions the last poll of a broker contradicts."""
-        twice = partitions & self.contradicted_before(source, stay)
+        twice, before = NO_PARTITIONS, self.contradicted_before(source, stay)
+        if before is not None:
+            twice = partitions & before.partitions
+            for partition in self.replaced:
+                if not self._holds(before, partition):
+                    twice.discard(partition)
         self.contradicted.pop(source.poller, None)
         if partitions:
-            self.contradicted[source.poller] = Contradicted(partitions, twice, stay)
+            self.polls += 1
+            self.contradicted[source.poller] = Contradicted(partitions, twice, stay, self.polls)
+        elif not self.contradicted:
+            self.replaced.clear()
 
     def denies(self, poller: Reporter, partition: int) -> bool:
         """Whether the last poll of a broker contradicts a partition's leader, or lacks it."""
-        last = self.contradicted.get(poller)
-        return last is not None and partition in last.partitions
+        return self.denied(self.contradicted.get(poller), partition)
 
     def denies_again(self, poller: Reporter, partition: int) -> bool:
         """Whether the last two polls of a broker do."""
         last = self.contradicted.get(poller)
-        return last is not None and partition in last.twice
+        return last is not None and partition in last.twice and self._holds(last, partition)
 
-    def contradicted_before(self, source: Source, stay: int) -> PartitionBits:
-        """Return which partitions the last poll of a broker in the same stay contradicted."""
+    def _holds(self, poll: Contradicted, partition: int) -> bool:
+        """Whether a partition has the leader that a poll contradicted."""
+        return self.replaced.get(partition, 0) < poll.number
+
+    def contradicted_before(self, source: Source, stay: int) -> Contradicted | None:
+        """Return what the last poll of a broker in the same stay contradicted."""
         before = self.contradicted.get(source.poller)
-        return before.partitions if before and before.stay == stay else NO_PARTITIONS
+        return before if before is not None and before.stay == stay else None
+
+    def denied(self, poll: Contradicted | None, partition: int) -> bool:
+        """Whether a poll has contradicted a partition's present leader, or lacked it."""
+        return poll is not None and partition in poll.partitions and self._holds(poll, partition)
 
     def first_led(self, doubts: Doubts) -> dict[int, int]:
         """Return by node the first partition that it leads and that is not in doubt.

@@ -56,6 +56,8 @@ NEVER = 1 << 31
 #: cost as much to be looked at.
 _REQUEST = 1024
 _LOOKED_AT = 4
+#: Bytes of an answer to Produce up to which it has little to be read.
+_PLAIN = 80
 
 
 class ResponseFlow(Flow):
@@ -204,7 +206,7 @@ class ResponseFlow(Flow):
                 later = self._later(end, size)
                 if later < size:
                     return self._wait(pieces, data, begun, later)
-            elif end < size and (looks or reader) and self._put_off(_cost_of(exchange)):
+            elif end < size and (looks or reader) and self._put_off(_cost_of(exchange, length)):
                 return self._wait(pieces, data, begun, end)
             at = end
             if at >= size:
@@ -643,12 +645,12 @@ class ResponseFlow(Flow):
         return pieces
 
 
-def _cost_of(exchange: Exchange) -> int:
-    """As how many errors it counts that a response was read and got no hint.
+def _cost_of(exchange: Exchange, length: int) -> int:
+    """As how many errors it counts that a response of ``length`` bytes was read and got no hint.
 
-    That of a Fetch may have many topics; where a copy of its request is followed in its session it
-    costs by the size of that.
+    It may have many topics, or record errors. That of a Fetch whose request's copy is followed in
+    its session costs by the size of that.
     """
-    if exchange.policy.key != ApiKey.FETCH:
-        return 0
-    return 1 if exchange.request is None else 1 + len(exchange.request) // _REQUEST
+    if exchange.request is not None:
+        return 1 + len(exchange.request) // _REQUEST
+    return int(length > _PLAIN or exchange.policy.key == ApiKey.FETCH)
