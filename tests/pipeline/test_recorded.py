@@ -11,11 +11,11 @@ from pyspark.sql import SparkSession
 from leader_hints_report.batch import run
 from leader_hints_report.store.folder import Store
 
-_RECORDED = Path(__file__).parent / "recorded"
+RECORDED = Path(__file__).parent / "recorded"
 
 
 def test_what_real_proxies_wrote_is_understood(spark: SparkSession, tmp_path: Path) -> None:
-    taken = run(spark, str(_RECORDED), str(tmp_path / "out"))
+    taken = run(spark, str(RECORDED), str(tmp_path / "out"))
     assert (taken.batches, taken.events, taken.bad) == (1, 1067, 0)
     store = Store(spark, str(tmp_path / "out"))
 

@@ -19,9 +19,8 @@ from leader_hints_report.journal.sources import files_batch, read_files
 from leader_hints_report.store.folder import Store
 from tests.pipeline.journal.test_events import BAD
 from tests.pipeline.lines import error, event, latency, move, read, replica, success
+from tests.pipeline.test_recorded import RECORDED
 
-#: Journals of sidecars in front of real brokers.
-_RECORDED = Path(__file__).parents[1] / "recorded"
 _EVENTS = (
     event("start", 0, 0, software="leader-hints", software_version="1", hints="on"),
     event("stop", 0, 9),
@@ -160,7 +159,7 @@ def test_what_sidecars_write_is_plain(tmp_path: Path) -> None:
 
 
 def test_what_sidecars_wrote_is_plain(tmp_path: Path) -> None:
-    text = b"".join(gzip.decompress(file.read_bytes()) for file in _RECORDED.glob("*.jsonl.gz"))
+    text = b"".join(gzip.decompress(file.read_bytes()) for file in RECORDED.glob("*.jsonl.gz"))
     assert not {"bad", "odd"} & {*_in_duckdb(text.decode().splitlines(), tmp_path)}
 
 

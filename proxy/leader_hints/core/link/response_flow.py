@@ -56,7 +56,7 @@ NEVER = 1 << 31
 #: cost as much to be looked at.
 _REQUEST = 1024
 _LOOKED_AT = 4
-#: Bytes of an answer to Produce up to which it has little to be read.
+#: Bytes of a response up to which it has little to be read.
 _PLAIN = 80
 
 
@@ -243,7 +243,7 @@ class ResponseFlow(Flow):
             return self._wait([], data, 0, self._later(end, size))
         if end < size:
             self._skip = 0
-            return self._wait([], data, 0, end) if self._left <= 0 and self._put_off() else None
+            return self._wait([], data, 0, end) if self._put_off(0) else None
         self._skip -= size
         return [data]
 
@@ -252,7 +252,7 @@ class ResponseFlow(Flow):
         before its partitions did; return whether it is gathered, to have records taken out.
         """
         places = exchange.policy.places
-        self._placing = scan = self._placement.look(exchange, length) if places else None
+        self._placing = scan = self._placement.begin(exchange, length) if places else None
         if scan is not None and scan.cuts is not None:
             if self._begin_gather(frame, length) and self._gather is not None:
                 self._gather.exchange = exchange

@@ -66,7 +66,7 @@ class Placement:
         self._changes = 0
         self._read: BytesRead | None = None
 
-    def look(self, exchange: Exchange, length: int) -> PreferredReplicaScan | None:
+    def begin(self, exchange: Exchange, length: int) -> PreferredReplicaScan | None:
         """Begin a Fetch response of ``length`` bytes; return what is to see it, if anything is.
 
         Where that is to take records out the response goes to :meth:`take_out` once it is whole, or
